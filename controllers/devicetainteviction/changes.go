@@ -45,12 +45,13 @@ func (c *controller) podChanged(before, after metav1.Object) []work {
 	if is == nil {
 		is, was = was, nil
 	}
-	if is == nil || len(is.Spec.ResourceClaims) == 0 {
+	if is == nil || !mayUseClaims(is) && (was == nil || !mayUseClaims(was)) {
 		return nil
 	}
 	if was != nil && was.UID == is.UID && was.Spec.NodeName == is.Spec.NodeName &&
 		(was.DeletionTimestamp == nil) == (is.DeletionTimestamp == nil) &&
-		resourceclaim.PodStatusEqual(was.Status.ResourceClaimStatuses, is.Status.ResourceClaimStatuses) {
+		resourceclaim.PodStatusEqual(was.Status.ResourceClaimStatuses, is.Status.ResourceClaimStatuses) &&
+		resourceclaim.PodExtendedStatusEqual(was.Status.ExtendedResourceClaimStatus, is.Status.ExtendedResourceClaimStatus) {
 		return nil
 	}
 	keys := []work{{podWork, reconcile.KeyOf(is)}}
@@ -60,6 +61,11 @@ func (c *controller) podChanged(before, after metav1.Object) []work {
 		}
 	}
 	return keys
+}
+
+// mayUseClaims is true of a pod with entries for claims, or with a claim that was made for its extended resources.
+func mayUseClaims(pod *corev1.Pod) bool {
+	return len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 }
 
 // claimChanged is the work for the pods that used a claim or use it now.

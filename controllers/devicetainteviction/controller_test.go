@@ -133,6 +133,36 @@ func TestATaintThatGoesEvictsNobody(t *testing.T) {
 	})
 }
 
+// TestExtendedResourcesAreDevices: the claim that was made for a pod's extended resources becomes known with the pod's status, which
+// names it, and no longer counts when the status names none.
+func TestExtendedResourcesAreDevices(t *testing.T) {
+	inWorld(t, []resourcev1.DeviceToleration{tolerates("k", new(int64(60)))}, func(w world) {
+		reconciletest.Edit(w.World, newClaim(nil), func(c *resourcev1.ResourceClaim) {
+			c.Status.ReservedFor = newClaim(nil, "x").Status.ReservedFor
+			c.OwnerReferences = []metav1.OwnerReference{{UID: "uid-x", Controller: new(true)}}
+		})
+		pod := newPod("x")
+		pod.Spec.ResourceClaims = nil
+		reconciletest.Add(w.World, pod)
+		w.Settle()
+		w.taint(noExecute("k", 0))
+		name := func(claim *corev1.PodExtendedResourceClaimStatus) {
+			reconciletest.Edit(w.World, pod, func(p *corev1.Pod) { p.Status.ExtendedResourceClaimStatus = claim })
+			w.Settle()
+		}
+		time.Sleep(50 * time.Second)
+		w.events()
+		name(&corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c"})
+		w.events()
+		name(nil)
+		w.events(cancelling)
+		name(&corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c"})
+		time.Sleep(10 * time.Second)
+		w.Settle()
+		w.expect("delete pods ns/x", "update pods/status ns/x")
+	})
+}
+
 // TestAnOlderPoolTaintsNobody: a driver that publishes its devices anew ends the taints of what it published before.
 func TestAnOlderPoolTaintsNobody(t *testing.T) {
 	inWorld(t, []resourcev1.DeviceToleration{tolerates("k", new(int64(60)))}, func(w world) {

@@ -7,7 +7,8 @@
 //
 // A taint stands in the ResourceSlice of the device's driver or in a DeviceTaintRule that selects the device. It counts from its
 // timeAdded, and the shortest toleration of the claim's allocation for it. Of a pool only the slices of the newest generation
-// count. A pod uses the claims of its entries that are reserved for it, as upstream; not the claim for its extended resources.
+// count. A pod uses the claims of its entries, and the claim that was made for its extended resources, as far as they are reserved
+// for it, as upstream.
 //
 // It promises: a pod is deleted only after the API was asked whether it is still the same and still there; nothing is evicted
 // before its time; a rule's status is written at most every ten seconds unless its spec changes; nothing is written when

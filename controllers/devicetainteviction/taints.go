@@ -50,12 +50,8 @@ func (v view) evictionOf(pod *corev1.Pod, claim func(name string) *resourcev1.Re
 		return nil
 	}
 	var e *eviction
-	for i := range pod.Spec.ResourceClaims {
-		name, checkOwner, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
-		if err != nil || name == nil {
-			continue // it is not made yet, or not needed
-		}
-		c := claim(*name)
+	for name, checkOwner := range resourceclaim.PodClaims(pod) {
+		c := claim(name)
 		if c == nil || c.Status.Allocation == nil || checkOwner && !metav1.IsControlledBy(c, pod) ||
 			!resourceclaim.IsReservedForPod(pod, c, false) {
 			continue

@@ -78,9 +78,15 @@ func TestEvictionOfAPod(t *testing.T) {
 		c.OwnerReferences = []metav1.OwnerReference{{UID: owner, Controller: new(true)}}
 		return c
 	}
+	notReserved := forPod("uid-a")
+	notReserved.Status.ReservedFor = nil
 	templated := changed(func(p *corev1.Pod) {
 		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("t")}}
 		p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: new("c")}}
+	})
+	extended := changed(func(p *corev1.Pod) {
+		p.Spec.ResourceClaims = nil
+		p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c"}
 	})
 	for name, c := range map[string]struct {
 		pod    *corev1.Pod
@@ -107,6 +113,10 @@ func TestEvictionOfAPod(t *testing.T) {
 		"claim made for it":                {templated, forPod("uid-a"), tainted, nil, "1m0s"},
 		"claim made for another":           {templated, forPod("uid-b"), tainted, nil, ""},
 		"claim of a name, whoever owns it": {newPod("a"), forPod("uid-b"), tainted, nil, "1m0s"},
+		"of extended resources":            {extended, forPod("uid-a"), tainted, nil, "1m0s"},
+		"of extended resources of another": {extended, forPod("uid-b"), tainted, nil, ""},
+		"of extended resources, for all":   {extended, claim, tainted, nil, ""},
+		"extended, and not reserved":       {extended, notReserved, tainted, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view{rules: c.rules, pool: func(string, string) []*resourcev1.ResourceSlice { return c.slices }}
