@@ -17,6 +17,7 @@ import (
 	upstreamcronjob "k8s.io/kubernetes/pkg/controller/cronjob"
 	upstreamdaemon "k8s.io/kubernetes/pkg/controller/daemon"
 	upstreamdeployment "k8s.io/kubernetes/pkg/controller/deployment"
+	upstreamtaints "k8s.io/kubernetes/pkg/controller/devicetainteviction"
 	upstreamdisruption "k8s.io/kubernetes/pkg/controller/disruption"
 	upstreamendpoint "k8s.io/kubernetes/pkg/controller/endpoint"
 	upstreammirroring "k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
@@ -30,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/cronjob"
 	"github.com/setpoint-io/setpoint/controllers/daemonset"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
+	"github.com/setpoint-io/setpoint/controllers/devicetainteviction"
 	"github.com/setpoint-io/setpoint/controllers/disruption"
 	"github.com/setpoint-io/setpoint/controllers/endpoints"
 	"github.com/setpoint-io/setpoint/controllers/endpointslicemirroring"
@@ -162,6 +164,13 @@ func upstreamClaims(ctx context.Context, w *reconciletest.World) (func(context.C
 	return c.Run, nil
 }
 
+func upstreamTaints(_ context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	resources := w.Informers.Resource().V1()
+	c := upstreamtaints.New(w.Client, w.Informers.Core().V1().Pods(), resources.ResourceClaims(), resources.ResourceSlices(),
+		resources.DeviceTaintRules(), resources.DeviceClasses(), "device-taint-eviction-controller")
+	return func(ctx context.Context, workers int) { _ = c.Run(ctx, workers) }, nil
+}
+
 func upstreamPodGC(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
 	core := w.Informers.Core().V1()
 	c := upstreampodgc.NewPodGC(ctx, w.Client, core.Pods(), core.Nodes(), finishedKept)
@@ -186,6 +195,7 @@ var kinds = []kind{
 	{"ttlafterfinished", newTTL, [2]side{ours(ttlafterfinished.New()), upstream(upstreamTTL)}, none},
 	{"podgc", newPodGC, [2]side{ours(podgc.Keeping(finishedKept)), upstream(upstreamPodGC)}, none},
 	{"resourceclaim", newClaims, [2]side{ours(resourceclaim.New()), upstream(upstreamClaims)}, none},
+	{"devicetainteviction", newTaints, [2]side{ours(devicetainteviction.New()), upstream(upstreamTaints)}, none},
 }
 
 // kind is a workload: how its worlds are made, and who is compared.
