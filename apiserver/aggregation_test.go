@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-openapi/pkg/spec3"
 
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/aggregation"
@@ -315,13 +316,7 @@ func TestGroupsOfOtherServersAreDiscovered(t *testing.T) {
 		t.Errorf("resources: %+v", list)
 	}
 	eventually(t, "its schemas are known", func() bool { return f.remote.Remotes()[0].Swagger != nil })
-	var index struct {
-		Paths map[string]struct{ ServerRelativeURL string }
-	}
-	if err := json.Unmarshal([]byte(call{path: "/openapi/v3"}.do(t, server).body), &index); err != nil {
-		t.Fatal(err)
-	}
-	v3 := call{path: index.Paths["apis/stable.example.com/v1"].ServerRelativeURL}.do(t, server)
+	v3 := call{path: openAPIURL(t, server, "apis/stable.example.com/v1")}.do(t, server)
 	if v3.code != 200 || !strings.Contains(v3.body, "com.example.stable.v1.CronTab") {
 		t.Errorf("v3: %d", v3.code)
 	}
@@ -351,11 +346,16 @@ func TestGroupsOfOtherServersAreDiscovered(t *testing.T) {
 func TestServersWithoutAggregatedDiscovery(t *testing.T) {
 	server, f := newAggregatingServer(t)
 	f.answerWith(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/old.example.com/v1" {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/openapi/v2":
+			_, _ = io.WriteString(w, oldSwagger)
+			return
+		case "/apis/old.example.com/v1":
+		default:
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"old.example.com/v1","resources":[{"name":"relics","kind":"Relic","namespaced":true,"verbs":["get"]}]}`)
 	})
 	f.register(server, "old.example.com", 2000, metav1.ConditionTrue)
@@ -364,6 +364,63 @@ func TestServersWithoutAggregatedDiscovery(t *testing.T) {
 	})
 	if _, stale := offeredGroups(t, server); len(stale) > 0 {
 		t.Errorf("stale: %v", stale)
+	}
+	var url string
+	eventually(t, "its schema is known", func() bool {
+		url = openAPIURL(t, server, "apis/old.example.com/v1")
+		return url != ""
+	})
+	got := call{path: url}.do(t, server)
+	if !strings.Contains(url, "?hash=") || !strings.HasPrefix(got.body, `{"openapi":"3.0.0"`) || !strings.Contains(got.body, `"#/components/schemas/old.Relic"`) {
+		t.Errorf("%s: %d %s", url, got.code, got.body)
+	}
+	binary := call{path: url, accept: "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"}.do(t, server)
+	if err := json.Unmarshal([]byte(got.body), &spec3.OpenAPI{}); err != nil || !strings.Contains(binary.body, "old.Relic") ||
+		!strings.HasPrefix(binary.header.Get("Content-Type"), "application/com.github.proto-openapi.spec.v3") {
+		t.Errorf("%v %s", err, binary.header.Get("Content-Type"))
+	}
+}
+
+// oldSwagger is what an older server says of its schemas, with an operation that has no responses, as none should be.
+const oldSwagger = `{"swagger":"2.0","info":{"title":"old","version":"v1"},"produces":["application/json"],"paths":{"/apis/old.example.com/v1/relics":{"get":{"operationId":"list","produces":["application/json"],
+"responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/old.Relic"}}}},"post":{"operationId":"create"}}},
+"definitions":{"old.Relic":{"type":"object"}}}`
+
+// openAPIURL is where the index of OpenAPI v3 says that a document is; empty: nowhere.
+func openAPIURL(t *testing.T, server *Server, name string) string {
+	t.Helper()
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	if err := json.Unmarshal([]byte(call{path: "/openapi/v3"}.do(t, server).body), &index); err != nil {
+		t.Fatal(err)
+	}
+	return index.Paths[name].ServerRelativeURL
+}
+
+// TestSchemasWithoutAHash: a server that tells no hashes of its documents has documents all the same.
+func TestSchemasWithoutAHash(t *testing.T) {
+	server, f := newAggregatingServer(t)
+	f.answerWith(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/openapi/v3":
+			_, _ = io.WriteString(w, `{"paths":{"apis/plain.example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/plain.example.com/v1"}}}`)
+		case "/openapi/v3/apis/plain.example.com/v1":
+			_, _ = io.WriteString(w, `{"openapi":"3.0.0","info":{"title":"plain"}}`)
+		case "/openapi/v2":
+			_, _ = io.WriteString(w, oldSwagger)
+		case "/apis/plain.example.com/v1":
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"plain.example.com/v1","resources":[]}`)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	f.register(server, "plain.example.com", 2000, metav1.ConditionTrue)
+	const at = "/openapi/v3/apis/plain.example.com/v1"
+	eventually(t, "its schema is known", func() bool { return openAPIURL(t, server, "apis/plain.example.com/v1") == at })
+	if got := (call{path: at}).do(t, server); got.code != http.StatusOK || !strings.Contains(got.body, `"plain"`) || strings.Contains(got.header.Get("Cache-Control"), "immutable") {
+		t.Errorf("%d %s %s", got.code, got.body, got.header.Get("Cache-Control"))
 	}
 }
 

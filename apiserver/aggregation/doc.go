@@ -13,6 +13,7 @@
 //
 // Promises: an APIService that is not Available is answered 503 with the reason; a group stays in discovery
 // while its server fails, marked stale, with what it last offered; an answer has one Audit-Id, this server's;
+// a server without OpenAPI v3 has its v2 document as one, converted, under each of its group versions, as upstream's aggregator has it;
 // core/v1 and apiregistration.k8s.io are never passed on, since the cluster could not be repaired without them.
 //
 // Before a replica says that there is no such resource it has read the newest APIServices.

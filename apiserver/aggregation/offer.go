@@ -144,23 +144,29 @@ func (r *route) offered() discovery.Remote {
 	if o.stale || !known {
 		v.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
 	}
+	answers, hash := r.backend.schemaOf(gv, &o.schemas)
 	return discovery.Remote{
 		Group: gv.Group, GroupPriority: r.service.Spec.GroupPriorityMinimum, VersionPriority: r.service.Spec.VersionPriority,
-		Version: v, SchemaHash: o.schemas.hashes["apis/"+gv.String()], Schema: r.backend.schemaHandler(), Swagger: o.schemas.swagger,
+		Version: v, SchemaHash: hash, Schema: answers, Swagger: o.schemas.swagger,
 	}
 }
 
 // schemas are the OpenAPI documents of a server.
 type schemas struct {
-	// hashes are those of the v3 documents by "apis/<group>/<version>".
+	// hashes are those of the v3 documents by "apis/<group>/<version>". One that the server tells without a hash has an empty one.
 	hashes map[string]string
+	// legacy: the server has no v3 documents at all.
+	legacy bool
 	// swagger is the v2 document in JSON; nil: there is none.
 	swagger     []byte
 	swaggerETag string
+	// converted answers with the v2 document as a v3 one.
+	converted http.Handler
 }
 
 func (s *schemas) same(other *schemas) bool {
-	return s.swaggerETag == other.swaggerETag && len(s.swagger) == len(other.swagger) && maps.Equal(s.hashes, other.hashes)
+	return s.swaggerETag == other.swaggerETag && len(s.swagger) == len(other.swagger) && maps.Equal(s.hashes, other.hashes) &&
+		s.legacy == other.legacy
 }
 
 // Collectable are the resources of other servers whose objects can be watched and

@@ -55,7 +55,7 @@ func newOpenAPI(kinds []*resource.Any, remotes []Remote, also []string) *openAPI
 	}
 	for i := range remotes {
 		r := &remotes[i]
-		if r.SchemaHash != "" {
+		if r.Schema != nil {
 			o.remotes[r.document()] = r
 		}
 		hashes = append(hashes, r.Name(), r.SchemaHash, hashOf(r.Swagger))
@@ -147,8 +147,11 @@ func isOf(w http.ResponseWriter, request *http.Request, name, content string) bo
 	return true
 }
 
-// relativeURL names a document and its content, so that clients may keep it for ever.
+// relativeURL names a document and its content, so that clients may keep it for ever; without a hash they ask each time.
 func relativeURL(name, hash string) string {
+	if hash == "" {
+		return "/openapi/v3/" + name
+	}
 	return "/openapi/v3/" + name + "?hash=" + url.QueryEscape(hash)
 }
 

@@ -20,7 +20,7 @@ type Remote struct {
 	GroupPriority, VersionPriority int32
 	// Version is what that server offers, as it last said.
 	Version apidiscoveryv2.APIVersionDiscovery
-	// SchemaHash is that of its OpenAPI v3 document, which Schema answers; empty: there is none.
+	// Schema answers requests for its OpenAPI v3 document; nil: there is none. SchemaHash is the document's; empty: the server tells none.
 	SchemaHash string
 	Schema     http.Handler
 	// Swagger is that server's whole OpenAPI v2 document in JSON; nil: there is none.
