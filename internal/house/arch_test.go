@@ -153,6 +153,7 @@ var realSleeps = map[string]string{
 var bubbleSleeps = map[string]string{
 	"agent/node/gossip/network_test.go":  "the network that members in a bubble see",
 	"test/differential/podgc_test.go":    "plays in the world of world_test.go",
+	"test/differential/taints_test.go":   "plays in the world of world_test.go",
 	"agent/pods/ephemeral_test.go":       "inBubble",
 	"agent/pods/evict_test.go":           "inBubble",
 	"agent/pods/pinning_test.go":         "inBubble",

@@ -12,7 +12,7 @@ import (
 // test/metrics is none of them: Prometheus wants newer ones, and make test leaves it out. Nor are
 // test/envtest/upstream and test/csi: they build upstream's programs with the versions that upstream chose.
 var modulesOfTests = []string{"test/bench", "test/clients", "test/conformance", "test/differential", "test/envtest", "test/operators",
-	"test/controllerruntime", "setpointtest/envtest"}
+	"test/controllerruntime", "test/judges/kstatus", "setpointtest/envtest"}
 
 func TestHouseModulesShareVersions(t *testing.T) {
 	product := requirements(t, ".")

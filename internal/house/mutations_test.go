@@ -172,8 +172,10 @@ func fieldList(count int) string {
 func TestHouseModulesOfTestsAreRead(t *testing.T) {
 	nested := map[string]int{}
 	eachSourceOfAll(t, func(f *sourceFile) {
-		if f.nested {
-			nested[strings.Join(strings.Split(f.dir, "/")[:2], "/")]++
+		for _, dir := range modulesOfTests {
+			if f.nested && strings.HasPrefix(f.dir+"/", dir+"/") {
+				nested[dir]++
+			}
 		}
 	})
 	for _, dir := range modulesOfTests {

@@ -200,6 +200,7 @@ var rooms = []room{
 	{[]string{"controllers/gateway"}, "the statuses of the Gateway API's objects", []string{"agent/net/router/{gateway,hosts,table}", "controllers/reconcile", "internal/{gatewayapi,reserved}"}, "nodes and the loop judge by one result"},
 	{[]string{"controllers/ingress"}, "the status and the events of Ingresses", []string{"agent/net/router/table", "controllers/reconcile", "internal/gatewayapi"}, "nodes and the loop judge by one table"},
 
+	{[]string{"test/judges"}, "what tools that wait make of a watch, and stories that make them wait", []string{".", "setpointtest"}, "the stories are played beside a tool's own library too"},
 	{[]string{"test/*/..."}, "tests that take processes, machines or long, and what they need", []string{"test/vm"}, "they use what a user can use, and no internals"},
 	{[]string{"test/consistency/..."}, "servers under faults, judged from what clients were told", []string{"internal/freeport", "test/consistency/*", "test/clockskew", "test/powercut"}, ""},
 	{[]string{"test/simulation"}, "the write path in a bubble, without raft", []string{"apiserver/kinds", "apiserver/resource", "apiserver/storage", "raftstore", "raftstore/command", "raftstore/state", "raftstore/watch"}, ""},

@@ -11,5 +11,6 @@
 //
 // Promises: events are judged in the order of their revisions, which is the order in which they were stored, across kinds. A rule that a
 // status of upstream's misleads too has an exception that says so (Rule.misled). Each rule is shown to fail on a wrong status
-// (mutants_test.go).
+// (mutants_test.go), and the rule of kstatus is compared with
+// kstatus itself (folder kstatus, a module of its own).
 package judges

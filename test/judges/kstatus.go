@@ -10,16 +10,10 @@ import (
 
 // Kstatus judges as sigs.k8s.io/cli-utils does, which Flux, kpt and Config Sync wait by. A Job that runs is Begun, which it calls Current.
 func Kstatus(o *unstructured.Unstructured) Verdict {
-	seen, told, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
-	switch {
-	case o.GetDeletionTimestamp() != nil:
-		return Deleting
-	case told && seen != o.GetGeneration(), isTrue(o, "Reconciling"):
-		return InProgress
-	case isTrue(o, "Stalled"):
-		return Failed
+	if verdict := kstatusOfAll(o); verdict != Unknown {
+		return verdict
 	}
-	if rule := kstatusRules[o.GetKind()]; rule != nil {
+	if rule := kstatusRules[o.GroupVersionKind().GroupKind().String()]; rule != nil {
 		return rule(o)
 	}
 	if ready := conditionOf(o, "Ready"); ready != nil {
@@ -28,16 +22,40 @@ func Kstatus(o *unstructured.Unstructured) Verdict {
 	return Done // what has no conditions is as it should be
 }
 
+// kstatusOfAll is what it says of any kind; Unknown where the kind's own rule decides.
+func kstatusOfAll(o *unstructured.Unstructured) Verdict {
+	is, versioned, _ := unstructured.NestedInt64(o.Object, "metadata", "generation")
+	seen, told, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	switch {
+	case o.GetDeletionTimestamp() != nil:
+		return Deleting
+	case versioned && told && seen != is:
+		return InProgress
+	}
+	for _, c := range mapsOf(list(o, "status", "conditions")) { // the first one decides
+		switch {
+		case c["type"] == "Reconciling" && c["status"] == "True":
+			return InProgress
+		case c["type"] == "Stalled" && c["status"] == "True":
+			return Failed
+		}
+	}
+	return Unknown
+}
+
+// kstatusRules are by <kind>.<group>.
 var kstatusRules = map[string]func(o *unstructured.Unstructured) Verdict{
-	"Deployment": kstatusDeployment, "ReplicaSet": kstatusReplicaSet, "StatefulSet": kstatusStatefulSet, "DaemonSet": kstatusDaemonSet,
-	"Job": kstatusJob, "CustomResourceDefinition": kstatusDefinition, "Pod": kstatusPod,
+	"Deployment.apps": kstatusDeployment, "ReplicaSet.apps": kstatusReplicaSet, "StatefulSet.apps": kstatusStatefulSet,
+	"DaemonSet.apps": kstatusDaemonSet, "Job.batch": kstatusJob,
+	"CustomResourceDefinition.apiextensions.k8s.io": kstatusDefinition, "Pod": kstatusPod,
 	"PersistentVolumeClaim": func(o *unstructured.Unstructured) Verdict { return when(text(o, "status", "phase") == "Bound") },
 	"Service": func(o *unstructured.Unstructured) Verdict {
 		return when(text(o, "spec", "type") != "LoadBalancer" || text(o, "spec", "clusterIP") != "")
 	},
-	"PodDisruptionBudget": func(*unstructured.Unstructured) Verdict { return Done },
-	"CronJob":             func(*unstructured.Unstructured) Verdict { return Done },
+	"PodDisruptionBudget.policy": always, "CronJob.batch": always, "ConfigMap": always, "Secret": always,
 }
+
+func always(*unstructured.Unstructured) Verdict { return Done }
 
 func kstatusDeployment(o *unstructured.Unstructured) Verdict {
 	if reason(o, "Progressing") == "ProgressDeadlineExceeded" {
@@ -72,8 +90,10 @@ func kstatusStatefulSet(o *unstructured.Unstructured) Verdict {
 
 func kstatusDaemonSet(o *unstructured.Unstructured) Verdict {
 	want := number(o, -1, "status", "desiredNumberScheduled")
+	_, versioned, _ := unstructured.NestedInt64(o.Object, "metadata", "generation")
 	_, told, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
-	return when(told && want != -1 && arrived(o, want, "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"))
+	return when(versioned && told && want != -1 &&
+		arrived(o, want, "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"))
 }
 
 func kstatusJob(o *unstructured.Unstructured) Verdict {
@@ -118,6 +138,8 @@ func kstatusPod(o *unstructured.Unstructured) Verdict {
 	case phase == "Pending" && condition(o, "PodScheduled") == "False" && reason(o, "PodScheduled") == "Unschedulable" &&
 		time.Since(o.GetCreationTimestamp().Time) >= schedulingPatience:
 		return Failed
+	case phase == "Unknown":
+		return Unknown // it has no word for that
 	}
 	return InProgress
 }

@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // TestCourt: testdata/mutants.txt has statuses that mislead somebody, with the finding, and others beside them that mislead nobody. What
@@ -50,17 +47,4 @@ func mutants(t *testing.T) map[string]string {
 		all[name] = docs
 	}
 	return all
-}
-
-func read(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	body, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	var object unstructured.Unstructured
-	if err := object.UnmarshalJSON(body); err != nil {
-		t.Fatal(err)
-	}
-	return &object
 }

@@ -9,7 +9,7 @@ import (
 type Verdict string
 
 const (
-	// Unknown is that the tool has no rule for the kind.
+	// Unknown is that the tool has no rule for the kind, or for what the object says.
 	Unknown Verdict = ""
 	// InProgress is that it waits.
 	InProgress Verdict = "in progress"
