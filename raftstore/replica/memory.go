@@ -27,6 +27,8 @@ var ErrCrashed = errors.New("memory storage crashed")
 type Memory struct {
 	// SyncDelay is how long a write takes to become durable.
 	SyncDelay time.Duration
+	// StableDelay is how long it takes until a term or a vote is on the disk: a crash before finds the one before.
+	StableDelay time.Duration
 	// Alone says that the replica has no peers, to whom snapshots would be sent: they are states then, and are
 	// neither written nor read.
 	Alone bool
@@ -238,6 +240,11 @@ func (h *memoryHandle) DeleteRange(low, high uint64) error {
 
 // Set implements raft.StableStore.
 func (h *memoryHandle) Set(key, value []byte) error {
+	var delay time.Duration
+	if err := h.with(func(m *Memory) error { delay = m.StableDelay; return nil }); err != nil {
+		return err
+	}
+	time.Sleep(delay)
 	return h.with(func(m *Memory) error {
 		m.stable[string(key)] = bytes.Clone(value)
 		return nil

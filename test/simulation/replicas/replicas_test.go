@@ -1,0 +1,67 @@
+package replicas_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-io/setpoint/test/simulation/replicas"
+)
+
+var (
+	seeds  = flag.Uint64("seeds", 3, "how many seeds are played")
+	first  = flag.Uint64("seed", 1, "the first seed")
+	length = flag.Duration("length", 20*time.Second, "how long faults come in each seed, in fake time")
+	steps  = flag.String("steps", "", "a file that gets every step of the last seed")
+	repeat = flag.Int("repeat", 1, "how often each seed is played; the traces are compared")
+)
+
+// setOrder makes the runtime's own choices those of a seed, where the runtime can: see ordered_test.go.
+var setOrder = func(uint64) {}
+
+// play plays a seed in a bubble, on one processor and without the collector: both would choose an order of their own.
+func play(t *testing.T, plan replicas.Plan) (did replicas.Summary, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	cryptotest.SetGlobalRandom(t, plan.Seed)
+	setOrder(plan.Seed + 1)
+	defer setOrder(0)
+	synctest.Test(t, func(*testing.T) { did, err = replicas.Run(plan) })
+	return did, err
+}
+
+func TestReplicas(t *testing.T) {
+	for seed := *first; seed < *first+*seeds; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			begun := time.Now()
+			plan := replicas.Plan{Seed: seed, Servers: 3 + 2*int(seed%4/3), Length: *length}
+			traces := map[[32]byte]int{}
+			for range *repeat {
+				if *steps != "" {
+					f, err := os.Create(*steps)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.Close()
+					plan.Log = f
+				}
+				did, err := play(t, plan)
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				traces[did.Trace]++
+				t.Logf("seed %d took %v: %+v", seed, time.Since(begun), did)
+			}
+			if *repeat > 1 {
+				t.Logf("seed %d: %d traces of %d", seed, len(traces), *repeat)
+			}
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
+	"github.com/setpoint-io/setpoint/raftstore/replica"
+)
+
+const (
+	// syncTime and voteTime are how long a quiet disk takes for entries, and for a term or a vote.
+	syncTime, voteTime = 700 * time.Microsecond, 900 * time.Microsecond
+	// snapshotBytes is small, so that snapshots are taken and sent.
+	snapshotBytes = 24 << 10
+	// ringBytes is small, so that watches are overtaken now and then.
+	ringBytes = 48 << 10
+)
+
+// server is one whole server: the product's store with raft inside, on a disk and a network of the world.
+type server struct {
+	world *World
+	name  string
+	disk  *replica.Memory
+	trust raftstoretest.TrustFolder
+	// founder: it is in the list that all are given.
+	founder bool
+
+	mu    sync.Mutex
+	store *raftstore.Store
+	web   *http.Server
+	calls *http.Transport
+	// fatal is why it stopped itself.
+	fatal error
+	// busy: it is being started or stopped.
+	busy bool
+	// lives counts its starts.
+	lives int
+	// down is since when it does not run.
+	down time.Time
+}
+
+func (w *World) addServer(name string, founder bool) *server {
+	disk := replica.NewMemory()
+	disk.SyncDelay, disk.StableDelay = syncTime, voteTime
+	s := &server{world: w, name: name, founder: founder, disk: disk}
+	w.servers = append(w.servers, s)
+	return s
+}
+
+// running is the store while it runs.
+func (s *server) running() *raftstore.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store
+}
+
+// begin marks the server as busy, and reports whether it was idle and in the wanted state.
+func (s *server) begin(up bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy || up != (s.store != nil) {
+		return false
+	}
+	s.busy = true
+	return true
+}
+
+func (s *server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+}
+
+func (s *server) config() raftstore.Config {
+	w := s.world
+	s.calls = &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		to, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		return w.network.dial(ctx, s.name, to, "http")
+	}}
+	client := &http.Client{Transport: s.calls}
+	cfg := raftstore.Config{
+		Name: s.name, AdvertiseAddress: s.name, Disk: replica.MemoryDisk{Memory: s.disk}, ClusterID: "simulated", Founded: &s.trust,
+		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelInfo})).With("at", s.name),
+		Dial: func(ctx context.Context, address, to string) (net.Conn, error) {
+			if address != to {
+				return nil, fmt.Errorf("%s is not at %s", to, address)
+			}
+			return w.network.dial(ctx, s.name, to, "raft")
+		},
+		HTTPClient:    func(_, address string) (*http.Client, string) { return client, "http://" + address },
+		AuthorizePeer: func(*http.Request) error { return nil },
+		Fatal:         s.failed, RingBytes: ringBytes, ObjectsLimitBytes: -1,
+		Timing: raftstore.Timing{SnapshotBytes: snapshotBytes},
+	}
+	for _, other := range w.servers {
+		if other.founder {
+			cfg.InitialServers = append(cfg.InitialServers, raftstore.Server{ID: other.name, Address: other.name})
+		}
+	}
+	return cfg
+}
+
+func (s *server) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fatal == nil && !errors.Is(err, replica.ErrCrashed) {
+		s.fatal = err
+		s.world.note("fatal %s %v", s.name, err)
+	}
+}
+
+// stopped is why the server stopped itself, nil if it did not.
+func (s *server) stopped() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fatal
+}
+
+// start opens the server; the caller has begun.
+func (s *server) start() {
+	defer s.end()
+	cfg := s.config()
+	store, err := raftstore.Open(s.world.ctx, cfg)
+	if err != nil {
+		s.world.judge.fail("%s does not start: %v", s.name, err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle(store.Handler())
+	l := newListener()
+	s.mu.Lock()
+	s.store, s.fatal = store, nil
+	s.web = &http.Server{Handler: mux}
+	s.lives++
+	web := s.web
+	s.mu.Unlock()
+	go web.Serve(l)
+	s.world.network.listen(s.name, "http", l.serve)
+	s.world.network.listen(s.name, "raft", store.HandleRaftConn)
+}
+
+// halt ends the server, in order or by a power cut; the caller has begun.
+func (s *server) halt(crash bool) {
+	defer s.end()
+	if crash {
+		s.disk.Crash()
+		s.world.network.unplug(s.name)
+	}
+	s.mu.Lock()
+	store, web := s.store, s.web
+	s.store, s.down = nil, time.Now()
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if crash {
+		cancel()
+	}
+	if err := store.Shutdown(ctx); err != nil && !crash && s.stopped() == nil {
+		s.world.note("stopping %s: %v", s.name, err)
+	}
+	s.world.network.unplug(s.name)
+	web.Close()
+	s.calls.CloseIdleConnections()
+}
