@@ -111,7 +111,9 @@ type MemoryDisk struct{ Memory *Memory }
 var _ Disk = MemoryDisk{}
 
 // Open implements Disk.
-func (d MemoryDisk) Open(context.Context) (*Storage, error) { return d.Memory.Open(), nil }
+func (d MemoryDisk) Open(context.Context) (*Storage, error) {
+	return d.Memory.openFiles(d.Memory.Open())
+}
 
 func (d MemoryDisk) markers() marks.Store { return d.Memory.Open().marks }
 
@@ -127,6 +129,9 @@ func (m *Memory) Wipe() {
 	defer m.mu.Unlock()
 	empty := NewMemory()
 	m.generation++
+	if m.Files != nil {
+		m.Files.Wipe()
+	}
 	m.logs, m.durable, m.stable, m.snapshots, m.mark, m.water = empty.logs, 0, empty.stable, nil, nil, marks.Watermark{}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/entrysum"
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
 
 // ErrCrashed is what the storage of a crashed replica answers.
@@ -32,6 +33,8 @@ type Memory struct {
 	// Alone says that the replica has no peers, to whom snapshots would be sent: they are states then, and are
 	// neither written nor read.
 	Alone bool
+	// Files, if not nil, keep the log, as the product's own segments; see LogFiles.
+	Files LogFiles
 
 	mu         sync.Mutex
 	generation int
@@ -46,6 +49,8 @@ type Memory struct {
 	space Space
 	// stalled is closed by Resume, nil while the disk works.
 	stalled chan struct{}
+	// segments are the log that was opened last, if Files keep it.
+	segments *segments.Log
 }
 
 // NewMemory returns an empty disk.

@@ -40,6 +40,9 @@ func (m *Memory) Look(entries bool) Contents {
 	if len(m.snapshots) > 0 {
 		c.SnapshotIndex, c.SnapshotTerm = m.snapshots[0].meta.Index, m.snapshots[0].meta.Term
 	}
+	if m.segments != nil && entries {
+		c.Entries = segmentEntries(m.segments)
+	}
 	for i := m.logs.first; entries && i != 0 && i <= m.logs.last; i++ {
 		if l, ok := m.logs.entries[i]; ok {
 			c.Entries = append(c.Entries, StoredEntry{l.Index, l.Term, crc32.ChecksumIEEE(l.Data)})

@@ -77,6 +77,15 @@ func mostBytes(total int64) int64 {
 	return min(segmentBytesMax, max(segmentBytesMin, total/segmentPart/fillBytes*fillBytes))
 }
 
+// OpenWith is Open with another way to the disk, and with segments of other sizes, for tests that cut the power. sync brings a file, or
+// the names in a directory, to the disk, and may be called by several goroutines.
+func OpenWith(dir string, sync func(*os.File) error, firstBytes, mostBytes int64) (*Log, error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, err
+	}
+	return openOn(dir, disk{sync, firstBytes, mostBytes})
+}
+
 // openOn opens the log in a directory that exists.
 func openOn(dir string, disk disk) (*Log, error) {
 	numbers, err := tidy(dir)

@@ -16,9 +16,9 @@ import (
 type conn struct {
 	network *network
 	out     link
-	// number counts the connections of the link that it was opened over.
-	number uint64
-	peer   *conn
+	// number counts the connections of the link that it was opened over; side is 1 at the end that was called.
+	number, side uint64
+	peer         *conn
 
 	// sending keeps the order of what is written here.
 	sending sync.Mutex
@@ -39,7 +39,7 @@ var _ net.Conn = (*conn)(nil)
 // inOrder sorts connections by their links and numbers.
 func inOrder(conns []*conn) []*conn {
 	slices.SortFunc(conns, func(a, b *conn) int {
-		return cmp.Or(cmp.Compare(a.out.from, b.out.from), cmp.Compare(a.out.to, b.out.to), cmp.Compare(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.out.from, b.out.from), cmp.Compare(a.out.to, b.out.to), cmp.Compare(a.number, b.number), cmp.Compare(a.side, b.side))
 	})
 	return conns
 }

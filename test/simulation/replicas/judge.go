@@ -66,7 +66,7 @@ type judge struct {
 	leads    map[uint64]string
 	watchers map[int]uint64
 	// life is that of the cluster.
-	life string
+	life  string
 	acked map[uint64]writeDone
 	// missed is the revision up to which something may have happened that is not in history: a snapshot covered it.
 	missed uint64

@@ -121,8 +121,8 @@ func (n *nemesis) slowDisk() {
 	s := n.any()
 	by := n.time(time.Millisecond, 400*time.Millisecond)
 	n.world.note("slow disk %s %v", s.name, by)
-	s.disk.SetSyncDelay(by)
-	n.world.after(n.time(100*time.Millisecond, 5*time.Second), func() { s.disk.SetSyncDelay(syncTime) })
+	s.slowDown(by)
+	n.world.after(n.time(100*time.Millisecond, 5*time.Second), func() { s.slowDown(syncTime) })
 }
 
 func (n *nemesis) transfer() {
@@ -138,7 +138,7 @@ func (n *nemesis) heal() {
 	n.over = true
 	n.world.note("heal")
 	for _, a := range n.world.servers {
-		a.disk.SetSyncDelay(syncTime)
+		a.slowDown(syncTime)
 		for _, b := range n.world.servers {
 			n.world.network.setCut(link{a.name, b.name}, false)
 			n.world.network.setSlow(link{a.name, b.name}, 0)

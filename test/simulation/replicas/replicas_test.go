@@ -29,6 +29,7 @@ var setOrder = func(uint64) {}
 func play(t *testing.T, plan replicas.Plan) (did replicas.Summary, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.GC()
+	runtime.GC() // what pools keep is gone after the second
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	cryptotest.SetGlobalRandom(t, plan.Seed)
 	setOrder(plan.Seed + 1)
@@ -52,12 +53,13 @@ func TestReplicas(t *testing.T) {
 					defer f.Close()
 					plan.Log = f
 				}
+				plan.Dir = t.TempDir()
 				did, err := play(t, plan)
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 				traces[did.Trace]++
-				t.Logf("seed %d took %v: %+v", seed, time.Since(begun), did)
+				t.Logf("seed %d took %v: trace %x, %d steps, %+v", seed, time.Since(begun), did.Trace[:8], did.Steps, did)
 			}
 			if *repeat > 1 {
 				t.Logf("seed %d: %d traces of %d", seed, len(traces), *repeat)

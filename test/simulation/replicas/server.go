@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type server struct {
 	world *World
 	name  string
 	disk  *replica.Memory
+	files *files
 	trust raftstoretest.TrustFolder
 	// founder: it is in the list that all are given.
 	founder bool
@@ -47,10 +49,18 @@ type server struct {
 	down time.Time
 }
 
+// slowDown sets how long the disk takes for each write.
+func (s *server) slowDown(d time.Duration) {
+	s.files.setDelay(d)
+	s.disk.SetSyncDelay(d)
+}
+
 func (w *World) addServer(name string, founder bool) *server {
 	disk := replica.NewMemory()
 	disk.SyncDelay, disk.StableDelay = syncTime, voteTime
-	s := &server{world: w, name: name, founder: founder, disk: disk}
+	kept := newFiles(filepath.Join(w.plan.Dir, name), w.plan.Seed)
+	disk.Files = kept
+	s := &server{world: w, name: name, founder: founder, disk: disk, files: kept}
 	w.servers = append(w.servers, s)
 	return s
 }
@@ -154,6 +164,9 @@ func (s *server) start() {
 func (s *server) halt(crash bool) {
 	defer s.end()
 	if crash {
+		if err := s.files.cut(); err != nil {
+			s.world.judge.fail("cutting the power of %s: %v", s.name, err)
+		}
 		s.disk.Crash()
 		s.world.network.unplug(s.name)
 	}

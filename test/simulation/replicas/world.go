@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -19,6 +21,8 @@ type Plan struct {
 	Servers int
 	// Length is how long faults come, in fake time; then all is healed and judged.
 	Length time.Duration
+	// Dir is an empty folder, best in memory.
+	Dir string
 	// Log, if not nil, gets every step and what the servers log.
 	Log io.Writer
 }
@@ -151,7 +155,7 @@ func (w *World) end() {
 	}
 	for _, s := range w.servers {
 		s.disk.Resume()
-		s.disk.SetSyncDelay(0)
+		s.slowDown(0)
 		w.tasks.Go(func() {
 			for {
 				if s.begin(true) {
@@ -218,6 +222,8 @@ func (w *World) note(format string, args ...any) {
 		io.WriteString(w.log, line[:min(len(line), 200)])
 	}
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 type lockedWriter struct {
 	mu  sync.Mutex
