@@ -49,6 +49,8 @@ type Memory struct {
 	space Space
 	// stalled is closed by Resume, nil while the disk works.
 	stalled chan struct{}
+	// snapshotFault is what writing a snapshot fails with, half way.
+	snapshotFault error
 	// segments are the log that was opened last, if Files keep it.
 	segments *segments.Log
 }
@@ -82,6 +84,19 @@ func (m *Memory) SetSpace(s Space) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.space = s
+}
+
+// FailSnapshots makes snapshots fail half written, nil ends it.
+func (m *Memory) FailSnapshots(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.snapshotFault = err
+}
+
+func (m *Memory) snapshotFails() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.snapshotFault
 }
 
 func (m *Memory) measure() (Space, error) {

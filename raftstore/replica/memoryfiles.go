@@ -34,9 +34,49 @@ func (m *Memory) openFiles(s *Storage) (*Storage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.segments = log
-	s.logs, s.sliced, s.dropSpares = log, false, log.DropSpares
-	s.closers = append(s.closers, log)
+	turns := logTurns{Log: log, turn: make(chan struct{}, 1)}
+	s.logs, s.sliced, s.dropSpares = turns, false, turns.DropSpares
+	s.closers = append(s.closers, turns)
 	return s, nil
+}
+
+// logTurns lets those who write to a log wait for each other by a channel: while they wait at a mutex, and a disk of a test takes its
+// time, a bubble of fake time would stand still.
+type logTurns struct {
+	*segments.Log
+	turn chan struct{}
+}
+
+func (l logTurns) take() (end func()) {
+	l.turn <- struct{}{}
+	return func() { <-l.turn }
+}
+
+// StoreLog implements raft.LogStore.
+func (l logTurns) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
+
+// StoreLogs implements raft.LogStore.
+func (l logTurns) StoreLogs(entries []*raft.Log) error {
+	defer l.take()()
+	return l.Log.StoreLogs(entries)
+}
+
+// DeleteRange implements raft.LogStore.
+func (l logTurns) DeleteRange(low, high uint64) error {
+	defer l.take()()
+	return l.Log.DeleteRange(low, high)
+}
+
+// DropSpares removes the files that are kept to be written again.
+func (l logTurns) DropSpares() error {
+	defer l.take()()
+	return l.Log.DropSpares()
+}
+
+// Close implements io.Closer.
+func (l logTurns) Close() error {
+	defer l.take()()
+	return l.Log.Close()
 }
 
 func segmentEntries(log *segments.Log) (entries []StoredEntry) {

@@ -88,6 +88,15 @@ func (h *memoryHandle) Create(version raft.SnapshotVersion, index, term uint64, 
 	}}, nil
 }
 
+// Write implements io.Writer.
+func (s *memorySink) Write(b []byte) (int, error) {
+	if err := s.handle.disk.snapshotFails(); err != nil {
+		n, _ := s.Buffer.Write(b[:len(b)/2])
+		return n, err
+	}
+	return s.Buffer.Write(b)
+}
+
 // ID implements raft.SnapshotSink.
 func (s *memorySink) ID() string { return s.meta.ID }
 

@@ -78,6 +78,15 @@ func (c *client) work() {
 	}
 }
 
+// one is one command of a crowd.
+func (w *World) one(s *raftstore.Store, number int) {
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	defer cancel()
+	value := fmt.Sprint("crowd-", number)
+	c := client{world: w, number: clientCount + watcherCount, random: rand.New(rand.NewPCG(w.plan.Seed, uint64(1000+number))), known: map[string]uint64{}}
+	c.write(ctx, s, fmt.Sprint(prefix, "crowd/", number%100), value)
+}
+
 func (c *client) read(ctx context.Context, s *raftstore.Store, key string) {
 	j := c.world.judge
 	floor := j.floor()
@@ -95,6 +104,9 @@ func (c *client) read(ctx context.Context, s *raftstore.Store, key string) {
 
 func (c *client) write(ctx context.Context, s *raftstore.Store, key, value string) {
 	op := command.Op{Kind: command.Put, Key: key, Value: []byte(value + strings.Repeat(" ", padBytes))}
+	if strings.HasPrefix(value, "crowd") {
+		op.Value = []byte(value)
+	}
 	if known := c.known[key]; known > 0 && c.random.IntN(3) == 0 {
 		op.Precondition, op.Revision = command.AtRevision, known
 	}

@@ -38,6 +38,8 @@ type files struct {
 	delay  time.Duration
 	// failing is what every sync fails with, nil if it does not.
 	failing error
+	// keeps: the next cut is the end of a process, and no power cut.
+	keeps bool
 }
 
 var _ replica.LogFiles = (*files)(nil)
@@ -132,7 +134,8 @@ func (f *files) cut() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if f.random.IntN(2) == 0 { // the folder as it was synced last, or as it is
+	defer func() { f.keeps = false }()
+	if !f.keeps && f.random.IntN(2) == 0 { // the folder as it was synced last, or as it is
 		names = f.names
 	}
 	f.life++
@@ -178,6 +181,9 @@ func (f *files) torn(synced, written []byte) []byte {
 		return synced
 	}
 	keep := f.random.IntN(3) // nothing, some or all of it
+	if f.keeps {
+		keep = 2
+	}
 	left := bytes.Clone(synced)
 	for at := 0; at < len(written); at += sectorBytes {
 		end := min(at+sectorBytes, len(written))
@@ -198,6 +204,13 @@ func (f *files) setDelay(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.delay = d
+}
+
+// keepNext makes the next cut the end of a process only.
+func (f *files) keepNext() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keeps = true
 }
 
 func (f *files) fail(err error) {

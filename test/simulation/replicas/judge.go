@@ -70,6 +70,8 @@ type judge struct {
 	acked map[uint64]writeDone
 	// missed is the revision up to which something may have happened that is not in history: a snapshot covered it.
 	missed uint64
+	// orphans are servers that lost their disks, all but one, and must not found another cluster.
+	orphans []*server
 }
 
 // watchedEvent is an event that a watch delivered; with compacted the watch began anew at the revision.
@@ -167,6 +169,7 @@ func (j *judge) step() error {
 	j.judgeWrites()
 	j.judgeReads()
 	j.judgeWatches()
+	j.judgeOrphans()
 	return j.failed
 }
 
@@ -419,6 +422,26 @@ func (j *judge) judgeWatches() {
 	j.watched = later
 }
 
+func (j *judge) writesTold() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.world.did.Writes
+}
+
+func (j *judge) setOrphans(servers []*server) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.orphans = servers
+}
+
+func (j *judge) judgeOrphans() {
+	for _, s := range j.orphans {
+		if store := s.running(); store != nil && store.Leadership().Term > 0 {
+			j.broken("%s lost its disk and takes part in a cluster, which has no majority with data", s.name)
+		}
+	}
+}
+
 // leaders is how many leaders there have been.
 func (j *judge) leaders() int {
 	j.awaited = "a leader"
@@ -432,7 +455,11 @@ func (j *judge) healed() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	lead := false
-	for _, s := range j.world.servers {
+	if j.world.nemesis.changing.Load() {
+		j.awaited = "the change of members"
+		return false
+	}
+	for _, s := range j.world.members() {
 		store := s.running()
 		if store == nil {
 			j.awaited = s.name + " runs"
@@ -461,7 +488,7 @@ func (j *judge) last() error {
 			j.broken("%s was acknowledged at revision %d and is lost", d.value, revision)
 		}
 	}
-	for _, s := range j.world.servers {
+	for _, s := range j.world.members() {
 		store := s.running()
 		if store == nil {
 			j.broken("%s does not run at the end", s.name)

@@ -1,8 +1,14 @@
 package replicas
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
+	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
 // nemesis chooses what goes wrong, and when.
@@ -10,6 +16,12 @@ type nemesis struct {
 	world  *World
 	random *rand.Rand
 	over   bool
+	// changing: the guest joins or leaves.
+	changing atomic.Bool
+	// wiped is when a disk was last taken away.
+	wiped time.Time
+	// crowds is how many crowds there were.
+	crowds int
 }
 
 func newNemesis(w *World) *nemesis {
@@ -17,7 +29,11 @@ func newNemesis(w *World) *nemesis {
 }
 
 // excuses reports whether a server may have stopped itself for a reason.
-func (n *nemesis) excuses(*server, error) bool { return false }
+func (n *nemesis) excuses(s *server, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.harmed && errors.Is(err, replica.ErrDiskFailed) || s.away
+}
 
 // begin lets faults come.
 func (n *nemesis) begin() { n.next() }
@@ -28,14 +44,18 @@ func (n *nemesis) next() {
 		if n.over {
 			return
 		}
-		faults := []func(){n.crash, n.crash, n.crash, n.stop, n.isolate, n.isolate, n.cutOne, n.cutOne, n.cutPair, n.transfer, n.slowLink, n.slowDisk}
+		faults := []func(){n.crash, n.crash, n.crash, n.stop, n.isolate, n.isolate, n.cutOne, n.cutOne, n.cutPair, n.transfer, n.slowLink, n.slowDisk,
+			n.kill, n.eio, n.eio, n.noSpace, n.noSnapshots, n.noSnapshots, n.wipe, n.guest, n.crowd}
 		faults[n.random.IntN(len(faults))]()
 		n.world.did.Faults++
 		n.next()
 	})
 }
 
-func (n *nemesis) any() *server { return n.world.servers[n.random.IntN(len(n.world.servers))] }
+func (n *nemesis) any() *server {
+	members := n.world.members()
+	return members[n.random.IntN(len(members))]
+}
 
 // time is a random one between two.
 func (n *nemesis) time(least, most time.Duration) time.Duration {
@@ -44,6 +64,160 @@ func (n *nemesis) time(least, most time.Duration) time.Duration {
 
 func (n *nemesis) crash() { n.halt(n.any(), true, n.time(10*time.Millisecond, 3*time.Second)) }
 func (n *nemesis) stop()  { n.halt(n.any(), false, n.time(10*time.Millisecond, 2*time.Second)) }
+
+// kill ends a process without a power cut: what it had written is there.
+func (n *nemesis) kill() {
+	s := n.any()
+	s.files.keepNext()
+	n.halt(s, true, n.time(10*time.Millisecond, 2*time.Second))
+}
+
+// eio makes the disk of a server refuse to sync. The server stops itself, and is started again.
+func (n *nemesis) eio() {
+	s := n.any()
+	n.world.note("eio %s", s.name)
+	err := syscall.EIO
+	if n.random.IntN(3) == 0 {
+		err = syscall.ENOSPC
+	}
+	s.harm(err)
+	n.world.after(n.time(20*time.Millisecond, time.Second), func() {
+		s.harm(nil)
+		n.revive(s)
+	})
+}
+
+// revive starts a server again that stopped itself.
+func (n *nemesis) revive(s *server) {
+	if s.stopped() != nil && !s.isAway() {
+		n.halt(s, true, n.time(10*time.Millisecond, time.Second))
+	}
+	s.mu.Lock()
+	harmed := s.harmed
+	s.mu.Unlock()
+	if harmed { // it may find out later
+		n.world.after(200*time.Millisecond, func() { n.revive(s) })
+	}
+}
+
+// noSpace says of a disk that it is nearly full, for a while.
+func (n *nemesis) noSpace() {
+	s := n.any()
+	n.world.note("no space %s", s.name)
+	s.disk.SetSpace(replica.Space{TotalBytes: 100 << 30, FreeBytes: n.random.Int64N(200 << 20)})
+	n.world.after(n.time(100*time.Millisecond, 3*time.Second), func() { s.disk.SetSpace(replica.Space{}) })
+}
+
+// noSnapshots makes snapshots fail half written, for a while, and cuts the power when it is over.
+func (n *nemesis) noSnapshots() {
+	s := n.any()
+	n.world.note("no snapshots %s", s.name)
+	s.disk.FailSnapshots(syscall.EIO)
+	n.world.after(n.time(time.Second, 8*time.Second), func() {
+		s.disk.FailSnapshots(nil)
+		n.halt(s, true, n.time(10*time.Millisecond, time.Second))
+	})
+}
+
+// wipe takes the disk of one server away, if all others run. It comes back under a new id.
+func (n *nemesis) wipe() {
+	s := n.any()
+	for _, other := range n.world.members() {
+		if store := other.running(); store == nil || !store.Leadership().Ready || other.stopped() != nil {
+			return
+		}
+	}
+	if time.Since(n.wiped) < 12*time.Second || n.changing.Load() || !s.begin(true) {
+		return
+	}
+	n.wiped = time.Now()
+	n.world.note("wipe %s", s.name)
+	n.world.task(func() {
+		s.halt(true)
+		s.disk.Wipe()
+	})
+	n.comeBack(s, n.time(500*time.Millisecond, 2*time.Second))
+}
+
+// guest lets a server join, and leave again.
+func (n *nemesis) guest() {
+	g := n.world.guest
+	if time.Since(n.wiped) < 12*time.Second || n.changing.Swap(true) {
+		return
+	}
+	if g.isAway() {
+		n.world.note("guest comes")
+		g.disk.Wipe()
+		g.setAway(false)
+		n.world.start(g, time.Millisecond)
+		n.order(func(ctx context.Context, s *server) error { return s.running().AddMember(ctx, g.name, g.name) }, func() {})
+		return
+	}
+	n.world.note("guest goes")
+	n.order(func(ctx context.Context, s *server) error { return s.running().RemoveMember(ctx, g.name) }, func() {
+		g.setAway(true)
+		n.end(g)
+	})
+}
+
+// end halts a server that is not to come back.
+func (n *nemesis) end(s *server) {
+	switch {
+	case s.begin(true):
+		n.world.task(func() { s.halt(true) })
+	case n.world.ctx.Err() == nil:
+		n.world.after(50*time.Millisecond, func() {
+			if s.isAway() {
+				n.end(s)
+			}
+		})
+	}
+}
+
+// order has the members changed by one server or another, until it is done.
+func (n *nemesis) order(change func(context.Context, *server) error, done func()) {
+	founders := n.world.servers[:n.world.plan.Servers]
+	n.world.task(func() {
+		for i := 0; n.world.ctx.Err() == nil; i++ {
+			s := founders[i%len(founders)]
+			if s.running() != nil {
+				ctx, cancel := context.WithTimeout(n.world.ctx, 5*time.Second)
+				err := change(ctx, s)
+				cancel()
+				if err == nil {
+					n.world.note("members changed")
+					done()
+					n.changing.Store(false)
+					return
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// crowdSize is how many commands a crowd sends through one server at once: more than a quarter of a session's window.
+const crowdSize = 3000
+
+// crowd sends many commands at once and cuts the leader off meanwhile, so that many answers are lost. It needs a judge who sees everything.
+func (n *nemesis) crowd() {
+	s := n.any()
+	store := s.running()
+	if n.world.ringBytes() != ringLarge || store == nil || n.crowds > 0 {
+		return
+	}
+	n.crowds++
+	n.world.note("crowd %s", s.name)
+	for i := range crowdSize {
+		n.world.task(func() { n.world.one(store, i) })
+	}
+	for _, other := range n.world.members() {
+		if l := other.running(); l != nil && l.Leadership().Leader {
+			at := n.time(time.Millisecond, 40*time.Millisecond)
+			n.world.after(at, func() { n.halt(other, true, n.time(10*time.Millisecond, time.Second)) })
+		}
+	}
+}
 
 func (n *nemesis) halt(s *server, crash bool, away time.Duration) {
 	if !s.begin(true) {
@@ -139,6 +313,9 @@ func (n *nemesis) heal() {
 	n.world.note("heal")
 	for _, a := range n.world.servers {
 		a.slowDown(syncTime)
+		a.harm(nil)
+		a.disk.SetSpace(replica.Space{})
+		a.disk.FailSnapshots(nil)
 		for _, b := range n.world.servers {
 			n.world.network.setCut(link{a.name, b.name}, false)
 			n.world.network.setSlow(link{a.name, b.name}, 0)

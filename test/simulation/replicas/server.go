@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -21,8 +22,10 @@ const (
 	syncTime, voteTime = 700 * time.Microsecond, 900 * time.Microsecond
 	// snapshotBytes is small, so that snapshots are taken and sent.
 	snapshotBytes = 24 << 10
-	// ringBytes is small, so that watches are overtaken now and then.
-	ringBytes = 48 << 10
+	// startAgain is after how long a server is started again whose disk failed meanwhile.
+	startAgain = 300 * time.Millisecond
+	// ringSmall is small, so that watches are overtaken; with ringLarge the judge sees everything that happens.
+	ringSmall, ringLarge = 48 << 10, 8 << 20
 )
 
 // server is one whole server: the product's store with raft inside, on a disk and a network of the world.
@@ -34,6 +37,8 @@ type server struct {
 	trust raftstoretest.TrustFolder
 	// founder: it is in the list that all are given.
 	founder bool
+	// upgraded is from when on its starts are of the present release, before of the one below.
+	upgraded time.Time
 
 	mu    sync.Mutex
 	store *raftstore.Store
@@ -41,8 +46,10 @@ type server struct {
 	calls *http.Transport
 	// fatal is why it stopped itself.
 	fatal error
-	// busy: it is being started or stopped.
-	busy bool
+	// busy: it is being started or stopped; away: it is no member, and does not run.
+	busy, away bool
+	// harmed: its disk was made to fail in this life.
+	harmed bool
 	// lives counts its starts.
 	lives int
 	// down is since when it does not run.
@@ -60,7 +67,8 @@ func (w *World) addServer(name string, founder bool) *server {
 	disk.SyncDelay, disk.StableDelay = syncTime, voteTime
 	kept := newFiles(filepath.Join(w.plan.Dir, name), w.plan.Seed)
 	disk.Files = kept
-	s := &server{world: w, name: name, founder: founder, disk: disk, files: kept}
+	s := &server{world: w, name: name, founder: founder, disk: disk, files: kept, away: !founder}
+	s.upgraded = w.began.Add(w.spread(w.plan.Length))
 	w.servers = append(w.servers, s)
 	return s
 }
@@ -110,7 +118,7 @@ func (s *server) config() raftstore.Config {
 		},
 		HTTPClient:    func(_, address string) (*http.Client, string) { return client, "http://" + address },
 		AuthorizePeer: func(*http.Request) error { return nil },
-		Fatal:         s.failed, RingBytes: ringBytes, ObjectsLimitBytes: -1,
+		Fatal:         s.failed, RingBytes: w.ringBytes(), FeatureLevel: s.level(), ObjectsLimitBytes: -1,
 		Timing: raftstore.Timing{SnapshotBytes: snapshotBytes},
 	}
 	for _, other := range w.servers {
@@ -119,6 +127,42 @@ func (s *server) config() raftstore.Config {
 		}
 	}
 	return cfg
+}
+
+// level is that of the release which it is started with.
+func (s *server) level() uint64 {
+	if time.Now().Before(s.upgraded) {
+		return raftstore.FeatureLevel - 1
+	}
+	return raftstore.FeatureLevel
+}
+
+// ringBytes are small in every other seed.
+func (w *World) ringBytes() int64 {
+	if w.plan.Seed%2 == 1 {
+		return ringSmall
+	}
+	return ringLarge
+}
+
+func (s *server) isAway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away
+}
+
+func (s *server) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+// harm makes the disk fail with an error, nil ends that; the server may stop itself then.
+func (s *server) harm(err error) {
+	s.mu.Lock()
+	s.harmed = s.harmed || err != nil
+	s.mu.Unlock()
+	s.files.fail(err)
 }
 
 func (s *server) failed(err error) {
@@ -142,15 +186,22 @@ func (s *server) start() {
 	defer s.end()
 	cfg := s.config()
 	store, err := raftstore.Open(s.world.ctx, cfg)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.ENOSPC), errors.Is(err, replica.ErrCrashed): // a failing disk
+		s.world.note("%s cannot start yet: %v", s.name, err)
+		s.world.nemesis.comeBack(s, startAgain)
+		return
+	case err != nil && s.world.ctx.Err() == nil:
 		s.world.judge.fail("%s does not start: %v", s.name, err)
+		return
+	case err != nil:
 		return
 	}
 	mux := http.NewServeMux()
 	mux.Handle(store.Handler())
 	l := newListener()
 	s.mu.Lock()
-	s.store, s.fatal = store, nil
+	s.store, s.fatal, s.harmed = store, nil, false
 	s.web = &http.Server{Handler: mux}
 	s.lives++
 	web := s.web

@@ -50,6 +50,8 @@ type World struct {
 	judge   *judge
 	clients []*client
 	nemesis *nemesis
+	// guest is a server that joins and leaves.
+	guest *server
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -82,6 +84,7 @@ func Run(plan Plan) (Summary, error) {
 	for i := range plan.Servers {
 		w.addServer(fmt.Sprintf("server-%d", i+1), true)
 	}
+	w.guest = w.addServer("server-guest", false)
 	err := w.play()
 	w.end()
 	w.did.Trace = [sha256.Size]byte(w.trace.Sum(nil))
@@ -90,7 +93,7 @@ func Run(plan Plan) (Summary, error) {
 }
 
 func (w *World) play() error {
-	for _, s := range w.servers {
+	for _, s := range w.members() {
 		w.start(s, w.spread(50*time.Millisecond))
 	}
 	if err := w.until(startLimit, func() bool { return w.judge.leaders() > 0 }); err != nil {
@@ -105,13 +108,29 @@ func (w *World) play() error {
 	if err := w.until(healLimit, w.judge.healed); err != nil {
 		return err
 	}
+	if err := w.slowLeader(); err != nil {
+		return err
+	}
 	for _, c := range w.clients {
 		c.stop()
 	}
 	if err := w.until(10*time.Second, nil); err != nil {
 		return err
 	}
-	return w.judge.last()
+	if err := w.judge.last(); err != nil {
+		return err
+	}
+	return w.foundAgain()
+}
+
+// members are the servers that belong to the cluster, or should.
+func (w *World) members() (members []*server) {
+	for _, s := range w.servers {
+		if !s.isAway() {
+			members = append(members, s)
+		}
+	}
+	return members
 }
 
 // until drives the world for a time, or until a condition holds, which then must come.

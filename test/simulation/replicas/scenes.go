@@ -1,0 +1,59 @@
+package replicas
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// slowSync is how long the slow disk of a leader takes for a write: it does not hang, so the server goes on.
+	slowSync = 3 * time.Second
+	// giveWayLimit is how long a leader with a slow disk may hold everybody up, and servedAfter for how long is looked then.
+	giveWayLimit, servedAfter = 10 * time.Second, 5 * time.Second
+	// servedMin is how many writes are acknowledged in servedAfter at least: the clients try some ten in a second.
+	servedMin = 20
+	// waitedFor is how long servers that lost their disks are watched.
+	waitedFor = 8 * time.Second
+)
+
+// slowLeader makes the disk of the leader slow while everything else is well: another has to lead, and everybody is served again.
+func (w *World) slowLeader() error {
+	for _, s := range w.members() {
+		if store := s.running(); store != nil && store.Leadership().Leader {
+			w.note("slow leader %s", s.name)
+			s.slowDown(slowSync)
+			defer s.slowDown(syncTime)
+			break
+		}
+	}
+	if err := w.until(giveWayLimit, nil); err != nil {
+		return err
+	}
+	before := w.judge.writesTold()
+	if err := w.until(servedAfter, nil); err != nil {
+		return err
+	}
+	if n := w.judge.writesTold() - before; n < servedMin {
+		return fmt.Errorf("a leader with a slow disk holds everybody up: %d writes in %v, after %v", n, servedAfter, giveWayLimit)
+	}
+	return nil
+}
+
+// foundAgain kills all servers, takes the disks of all but one away, and starts those: there was a cluster, so they must not found another.
+func (w *World) foundAgain() error {
+	members := w.members()
+	for _, s := range members {
+		if s.begin(true) {
+			w.task(func() { s.halt(true) })
+		}
+	}
+	if err := w.until(15*time.Second, nil); err != nil {
+		return err
+	}
+	for _, s := range members[1:] {
+		s.disk.Wipe()
+		w.start(s, w.spread(time.Second))
+	}
+	w.judge.setOrphans(members[1:])
+	return w.until(waitedFor, nil)
+}
