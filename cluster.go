@@ -276,7 +276,7 @@ func (c *Cluster) processor() *cpushare.Share {
 	if !c.config.DivideProcessor {
 		return nil
 	}
-	return cpushare.New(cpushare.Used)
+	return cpushare.New(cpushare.Process())
 }
 
 // openTrust makes the trust material, or reads it; that of a fork is its origin's.

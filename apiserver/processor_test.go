@@ -21,7 +21,9 @@ import (
 // busyServer is one whose processors are always busy, and lets everybody do everything.
 func busyServer(t *testing.T) *Server {
 	config, begun := serverConfig(t, newSlowLog()), time.Now()
-	config.Processor = cpushare.New(func() time.Duration { return time.Since(begun) * time.Duration(runtime.GOMAXPROCS(0)) })
+	config.Processor = cpushare.New(func() cpushare.Sample {
+		return cpushare.Sample{Ran: time.Since(begun) * time.Duration(runtime.GOMAXPROCS(0))}
+	})
 	config.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 		return authorizer.DecisionAllow, "", nil
 	})
@@ -101,7 +103,7 @@ func TestRequestUnits(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	share := cpushare.New(func() time.Duration { return time.Since(begun) })
+	share := cpushare.New(func() cpushare.Sample { return cpushare.Sample{Ran: time.Since(begun)} })
 	answer := &charged{ResponseWriter: &discard{header: http.Header{}}, server: &Server{config: Config{Processor: share}}}
 	_, _ = answer.Write([]byte(strings.Repeat("a", 4*unitBytes)))
 	if answer.units != 4.1 {
@@ -115,7 +117,7 @@ func TestRequestUnits(t *testing.T) {
 // TestStreamsMayTakeOver: of what a tenant asks, an upgrade gets a writer that can be taken over, also of a subresource that only an
 // aggregated server knows, or of a watch.
 func TestStreamsMayTakeOver(t *testing.T) {
-	server := &Server{config: Config{Processor: cpushare.New(cpushare.Used)}}
+	server := &Server{config: Config{Processor: cpushare.New(cpushare.Process())}}
 	for _, c := range []struct {
 		verb, subresource string
 		upgrade, want     bool

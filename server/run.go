@@ -132,7 +132,7 @@ func (o *Parsed) Run(ctx context.Context) error {
 		DisabledAdmission: o.Admission.LeftOut(),
 		EnabledAdmission:  o.Admission.Added(), AdmissionConfiguration: o.admission, Flags: o.Flags,
 		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
-		Processor: cpushare.New(cpushare.Used),
+		Processor: cpushare.New(cpushare.Process()),
 	})
 	if err != nil {
 		return errors.Join(err, stopAudit())

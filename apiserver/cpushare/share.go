@@ -55,6 +55,10 @@ type Share struct {
 	turns  *shares.Turns
 	thread func() time.Duration
 
+	// sample is of this process, read by who has looking.
+	sample  func() Sample
+	looking sync.Mutex
+
 	mu      sync.Mutex
 	meter   meter
 	tenants map[string]*tenant
@@ -79,10 +83,11 @@ type stats struct {
 	waited, refused uint64
 }
 
-// New divides the processors that Go uses; used is the processor time of this process so far.
-func New(used func() time.Duration) *Share {
+// New divides the processors that Go uses, or as many as samples say, which are of this process. They are read ten times a second at
+// most, never two at a time.
+func New(sample func() Sample) *Share {
 	processors := runtime.GOMAXPROCS(0)
-	s := &Share{meter: newMeter(used, processors), tenants: map[string]*tenant{}, thread: usedByThread}
+	s := &Share{sample: sample, meter: newMeter(sample(), processors), tenants: map[string]*tenant{}, thread: usedByThread}
 	s.turns = shares.NewTurns(shares.Limits{All: math.MaxInt, Each: max(1, processors/2)})
 	s.begun = time.Now()
 	s.due.Store(int64(period))
@@ -253,15 +258,20 @@ func (s *Share) use(t *tenant, now time.Time, units float64) {
 	t.units += units
 }
 
-// look sets the price anew, and forgets tenants that nothing is to be known of.
+// look sets the price anew, and forgets tenants that nothing is to be known of. Whoever comes meanwhile goes by the old one.
 func (s *Share) look(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if !s.looking.TryLock() {
+		return
+	}
+	defer s.looking.Unlock()
 	if int64(now.Sub(s.begun)) < s.due.Load() {
 		return // somebody else was first
 	}
+	sample := s.sample()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	long := s.computed.Swap(false) || s.computing.Load() > 0
-	all, cost := s.meter.look(now, float64(s.units.Swap(0))/1000, !long)
+	all, cost := s.meter.look(now, sample, float64(s.units.Swap(0))/1000, !long)
 	s.cost.Store(int64(s.meter.cost))
 	s.stats.tenants, s.strangers = s.divide(all)
 	for name, t := range s.tenants {

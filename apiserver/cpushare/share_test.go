@@ -19,6 +19,10 @@ type machine struct {
 	share *Share
 	turns chan struct{}
 	used  atomic.Int64
+	// stretch is how long work takes where it takes 1 on a machine without other software.
+	stretch time.Duration
+	waited  atomic.Int64
+	quota   float64
 	// answered are the requests of each holder.
 	answered map[string]*atomic.Int64
 	// ctx ends with end, and what runs with it.
@@ -31,9 +35,11 @@ type machine struct {
 const unit = 100 * time.Microsecond
 
 func newMachine(t *testing.T, processors int) *machine {
-	m := &machine{turns: make(chan struct{}, processors), answered: map[string]*atomic.Int64{}}
+	m := &machine{turns: make(chan struct{}, processors), stretch: 1, answered: map[string]*atomic.Int64{}}
 	m.ctx, m.cancel = context.WithCancel(t.Context())
-	m.share = New(func() time.Duration { return time.Duration(m.used.Load()) })
+	m.share = New(func() Sample {
+		return Sample{Ran: time.Duration(m.used.Load()), Waited: time.Duration(m.waited.Load()), Processors: m.quota}
+	})
 	m.share.meter.processors = processors
 	return m
 }
@@ -46,8 +52,9 @@ func (m *machine) end() {
 // work takes a processor.
 func (m *machine) work(cost time.Duration) {
 	m.turns <- struct{}{}
-	time.Sleep(cost)
+	time.Sleep(cost * m.stretch)
 	m.used.Add(int64(cost))
+	m.waited.Add(int64(cost * (m.stretch - 1)))
 	<-m.turns
 }
 
@@ -220,7 +227,7 @@ func TestBusyLoopsLeaveTenantsSomething(t *testing.T) {
 
 // busy has tenants wait for longer than they may.
 func busy() *Share {
-	s := New(func() time.Duration { return 0 })
+	s := New(func() Sample { return Sample{} })
 	s.due.Store(int64(time.Hour)) // the price stays
 	s.price.Store(int64(time.Millisecond))
 	return s
@@ -313,7 +320,7 @@ func TestYoungConnectionsComeIn(t *testing.T) {
 }
 
 func BenchmarkWait(b *testing.B) {
-	s := New(Used)
+	s := New(Process())
 	for b.Loop() {
 		_ = s.Wait(b.Context(), shop, 1)
 		s.Charge(shop, 0.1)

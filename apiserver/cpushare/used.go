@@ -6,12 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Used is the processor time of this process so far.
-func Used() time.Duration { return usage(unix.RUSAGE_SELF) }
-
-// usedByThread is that of the calling thread.
-func usedByThread() time.Duration { return usage(unix.RUSAGE_THREAD) }
-
+// usage is the processor time of the process, or of the thread.
 func usage(who int) time.Duration {
 	var used unix.Rusage
 	if err := unix.Getrusage(who, &used); err != nil {
