@@ -2,6 +2,7 @@ package lists
 
 import (
 	"go/ast"
+	"go/types"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -74,15 +75,27 @@ func (f file) imported(t *testing.T, modules map[string]string, e ast.Expr) (str
 	return "", false
 }
 
-// ourReasons are the texts of the parts that record events: a reason may come a long way to its recorder.
+// reasonAt is where the functions of a recorder take the reason.
+var reasonAt = map[string]int{"Event": 2, "Eventf": 2, "AnnotatedEventf": 3}
+
+// ourReasons are the texts that recorders of events get as reasons, however long the way is that they come.
 func ourReasons(t *testing.T) map[string]bool {
 	t.Helper()
-	folders, found := map[string]bool{}, map[string]bool{}
-	for _, part := range []string{"agent", "apiserver", "controllers", "server"} {
-		read(t, filepath.Join("../../..", part), "", func(f file) { folders[filepath.Dir(f.path)] = true })
-	}
-	for folder := range folders {
-		maps.Copy(found, literalsOf(t, folder))
+	f, all := newFlow(t, "../../..", "./agent/...", "./apiserver/...", "./controllers/...", "./server/...")
+	found := map[string]bool{}
+	for _, p := range all {
+		for _, file := range p.Syntax {
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || !recorders[called(call)] || len(call.Args) <= reasonAt[called(call)] {
+					return true
+				}
+				for _, text := range f.texts(value{call.Args[reasonAt[called(call)]], p.TypesInfo, 0}, map[types.Object]bool{}) {
+					found[text] = true
+				}
+				return true
+			})
+		}
 	}
 	return found
 }
@@ -90,7 +103,7 @@ func ourReasons(t *testing.T) map[string]bool {
 // TestEventReasons: each reason of upstream's events is told here, or docs/compatibility.md says why not.
 func TestEventReasons(t *testing.T) {
 	upstream, here, why := upstreamsReasons(t), ourReasons(t), excused(t, "event reasons")
-	t.Logf("%d reasons of upstream", len(upstream))
+	t.Logf("%d reasons of upstream, %d here", len(upstream), len(here))
 	for _, name := range slices.Sorted(maps.Keys(upstream)) {
 		reason, excuse := why[name]
 		delete(why, name)

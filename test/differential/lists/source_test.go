@@ -118,20 +118,6 @@ func constantsOf(t *testing.T, folder string) map[string]string {
 	return found
 }
 
-// literalsOf are the texts in a package.
-func literalsOf(t *testing.T, folder string) map[string]bool {
-	t.Helper()
-	found := map[string]bool{}
-	inspect(t, folder, func(n ast.Node) {
-		if e, ok := n.(ast.Expr); ok {
-			if text, ok := literal(e); ok {
-				found[text] = true
-			}
-		}
-	})
-	return found
-}
-
 // inspect visits all of a package, without its tests.
 func inspect(t *testing.T, folder string, visit func(ast.Node)) {
 	t.Helper()
