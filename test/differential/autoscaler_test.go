@@ -3,7 +3,6 @@ package differential
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -235,15 +234,8 @@ func loadedPod(g *generator, i int32, namespace string) *corev1.Pod {
 	return p
 }
 
-// conditionSince is since when a condition has its status.
-var conditionSince = regexp.MustCompile(`since [0-9:]{8}`)
-
-// excuse: of a target without pods upstream divides a value by their number, and writes what an int64 makes of infinity. And a scale that
-// somebody else always writes first is tried again after pauses of chance, from which the next pass counts.
-func (l *autoscalerWorld) excuse(ours, upstream string) string {
-	if alikeWithout(conditionSince, ours, upstream) && strings.Contains(ours, "reported a conflict") {
-		return "a refused write is tried again after pauses of chance"
-	}
+// excuse: of a target without pods upstream divides a value by their number, and writes what an int64 makes of infinity.
+func (l *autoscalerWorld) excuse(_, upstream string) string {
 	if strings.Contains(upstream, "-9223372036854775808m") {
 		return "upstream divides a value by no pods"
 	}
