@@ -37,8 +37,12 @@ func (s Source) fromPool(services []*corev1.Service, w world) []decision {
 	return decisions
 }
 
-// had are the addresses that a Service has and may keep: of its families, free for its ports, and it asks for no others.
+// had are the addresses that a Service has and may keep: of its families, free for its ports, and it asks for no others, nor for one that it
+// cannot have. What it gives back so is free before the first Service chooses.
 func (p *pool) had(service *corev1.Service) (ips []netip.Addr) {
+	if reason, _ := p.refusal(service); reason != "" {
+		return nil
+	}
 	asked, _ := netip.ParseAddr(service.Spec.LoadBalancerIP)
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		ip, err := netip.ParseAddr(ingress.IP)
@@ -106,6 +110,18 @@ func (p *pool) choose(service *corev1.Service, family corev1.IPFamily) (ip netip
 
 // objection says why a Service cannot have the address that it asks for.
 func (p *pool) objection(of *corev1.Service, kept map[corev1.IPFamily]netip.Addr) (reason, message string) {
+	if reason, message = p.refusal(of); reason != "" {
+		return reason, message
+	}
+	ip, err := netip.ParseAddr(of.Spec.LoadBalancerIP)
+	if err == nil && p.taken[ip] && kept[familyOf(ip)] != ip {
+		return "AddressTaken", fmt.Sprintf("spec.loadBalancerIP %s belongs to another Service", ip)
+	}
+	return "", ""
+}
+
+// refusal is the objection to an address that no other Service is needed for.
+func (p *pool) refusal(of *corev1.Service) (reason, message string) {
 	asked := of.Spec.LoadBalancerIP
 	if asked == "" {
 		return "", ""
@@ -116,8 +132,6 @@ func (p *pool) objection(of *corev1.Service, kept map[corev1.IPFamily]netip.Addr
 		return "AddressNotInPool", fmt.Sprintf("spec.loadBalancerIP %s is not in the pool of load balancer addresses", asked)
 	case !slices.Contains(familiesOf(of), familyOf(ip)):
 		return "AddressOfOtherFamily", fmt.Sprintf("spec.loadBalancerIP %s is of %s, which spec.ipFamilies lacks", asked, familyOf(ip))
-	case p.taken[ip] && kept[familyOf(ip)] != ip:
-		return "AddressTaken", fmt.Sprintf("spec.loadBalancerIP %s belongs to another Service", asked)
 	}
 	if holding, taken := p.world.reserved(of, ip); taken {
 		return portReserved, holding.String()
