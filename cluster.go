@@ -21,11 +21,11 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/simulated"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
-	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/podlistener"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/internal/clusterclock"
+	"github.com/setpoint-io/setpoint/internal/cpushare"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"

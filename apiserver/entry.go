@@ -25,8 +25,8 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
-	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
+	"github.com/setpoint-io/setpoint/internal/cpushare"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
-	"github.com/setpoint-io/setpoint/apiserver/cpushare"
+	"github.com/setpoint-io/setpoint/internal/cpushare"
+	"github.com/setpoint-io/setpoint/internal/paidstream"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
@@ -22,12 +23,10 @@ const (
 	writeUnits = 3
 	// streamUnits are for the second connection, to a node, and what both have to agree upon.
 	streamUnits = 10
-	// answerUnits are for each part of an answer that is written by itself, such as an event of a watch or a line of a log, and a unit for
+	// answerUnits are for each part of an answer that is written by itself, such as an event of a watch, and a unit for
 	// each unitBytes of an answer.
 	answerUnits = 0.1
 	unitBytes   = 8 << 10
-	// streamBytes of a stream are a unit: they are only passed on.
-	streamBytes = 32 << 10
 	// chargeUnits are charged at once while an answer is written.
 	chargeUnits = 5
 	// seatUnits are for a seat of a list after its first: 100 objects or 100 KB that it looks at.
@@ -59,7 +58,8 @@ func (s *Server) withProcessor(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		case stream:
-			next.ServeHTTP(&streamed{w, func(bytes int) { s.config.Processor.Spend(holder, answerUnits+float64(bytes)/streamBytes) }}, r)
+			pay := func(bytes int) { s.config.Processor.Spend(holder, paidstream.Units(bytes)) }
+			next.ServeHTTP(&paidstream.Answer{ResponseWriter: w, Pay: pay}, r) // what the client sends its connection pays for
 			return
 		}
 		answer := &charged{ResponseWriter: w, server: s, holder: holder, long: s.longOf(r, holder), watch: info.Verb == "watch"}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/setpoint-io/setpoint/apiserver/cpushare"
+	"github.com/setpoint-io/setpoint/internal/cpushare"
 )
 
 // busyServer is one whose processors are always busy, and lets everybody do everything.

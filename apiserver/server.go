@@ -25,13 +25,13 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
-	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/requestmetrics"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/cpushare"
 )
 
 // Config is what a Server is made of. All fields are required unless they say otherwise.

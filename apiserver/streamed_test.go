@@ -131,11 +131,3 @@ func TestEachPartIsPaid(t *testing.T) {
 		})
 	}
 }
-
-// TestNobodyTakesWhatCannotBeTaken: HTTP/2 has no connection to take over.
-func TestNobodyTakesWhatCannotBeTaken(t *testing.T) {
-	_, _, err := (&streamed{ResponseWriter: taken{ResponseRecorder: httptest.NewRecorder()}}).Hijack()
-	if !errors.Is(err, http.ErrNotSupported) {
-		t.Error(err)
-	}
-}

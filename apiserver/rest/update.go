@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest/mergekeys"
 	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/cpushare"
 )
 
 const optimisticLockMessage = "the object has been modified; please apply your changes to the latest version and try again"

@@ -22,7 +22,6 @@ var processTime = map[string]string{
 	"apiserver/auth/reviews":                   "what is answered and not stored",
 	"apiserver/crd/catalog.go":                 "the pause before another try",
 	"apiserver/discovery/health.go":            "how often failed checks are logged",
-	"apiserver/cpushare":                       "the processors' time",
 	"server/drain":                             "how long requests may take",
 	"apiserver/encryption":                     "how often files and objects are looked at",
 	"apiserver/entry.go":                       "how long requests take",

@@ -5,7 +5,7 @@
 //
 // Where tenants come too, as at the API's port, it is told whose a connection is (KnownAs): then a tenant has his share of all of theirs,
 // and with one more he loses his oldest. A connection is of who has said last who he is. Door.Reads is told what comes in, and may let it
-// wait: a server divides its processors so (apiserver/cpushare).
+// wait: a server divides its processors so (internal/cpushare).
 //
 // It promises: unauthenticated connections use at most a part of the process's file descriptors, and a new connection
 // is always accepted: beyond the limit the oldest unauthenticated one of the same address goes if that has its share

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/pods/probes"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
+	"github.com/setpoint-io/setpoint/internal/cpushare"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
 	"github.com/setpoint-io/setpoint/internal/poddial"
 	"github.com/setpoint-io/setpoint/internal/profiles"
@@ -154,6 +155,8 @@ type server struct {
 	dials, streams sharing
 	// looks are the turns of those who read logs.
 	looks *shares.Turns
+	// processor is divided among the namespaces whose streams pass.
+	processor *cpushare.Share
 	// layers has room for those that are sent.
 	layers chan struct{}
 }
@@ -165,6 +168,8 @@ func newServer(cfg Config) *server {
 		streams: newSharing("streams of pods of this node", streamsMax, podStreamsMax),
 		looks:   newLooks(),
 		samples: samples{seat: make(chan struct{}, 1)},
+
+		processor: cpushare.New(cpushare.Process()),
 	}
 }
 
@@ -173,12 +178,12 @@ func (s *server) handler() http.Handler {
 	mux := &routes{ServeMux: http.NewServeMux()}
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.shared(s.logs))
 	for _, verb := range []string{"GET ", "POST "} { // WebSocket and SPDY clients
-		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{container}", s.shared(s.exec))
-		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{uid}/{container}", s.shared(s.exec))
-		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{container}", s.shared(s.attach))
-		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{uid}/{container}", s.shared(s.attach))
-		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}", s.shared(s.portForward))
-		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}/{uid}", s.shared(s.portForward))
+		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{container}", s.shared(s.paying(s.exec)))
+		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{uid}/{container}", s.shared(s.paying(s.exec)))
+		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{container}", s.shared(s.paying(s.attach)))
+		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{uid}/{container}", s.shared(s.paying(s.attach)))
+		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}", s.shared(s.paying(s.portForward)))
+		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}/{uid}", s.shared(s.paying(s.portForward)))
 	}
 	mux.HandleFunc("GET "+poddial.Path+"{address}", s.dial)
 	mux.HandleFunc("GET /pods", s.pods)

@@ -1,10 +1,10 @@
-// Package cpushare divides the processor time of a server among its tenants, so that one whose requests never end does not slow
-// everybody else's down.
+// Package cpushare divides the processor time of a server, or of a node's port, among its tenants, so that one whose requests never end
+// does not slow everybody else's down.
 //
-// It owns one Share for each process. The request chain of package apiserver lets each request of a client Wait before it takes a
-// seat of priority and fairness, and charges what it turned out to cost. The connections of the API's port are charged with what comes in
-// on them (Read), so that a flood below HTTP, or of requests that are taken back at once, waits as well. Administrators, servers, nodes
-// and what runs in kube-system (shares.Holder.Privileged) never wait.
+// It owns a Share, of which a server has one and a node's port another. The request chain of package apiserver lets each request of a
+// client Wait before it takes a seat of priority and fairness, and charges what it turned out to cost. The connections of the API's port
+// are charged with what comes in on them (Read), so that a flood below HTTP, or of requests that are taken back at once, waits as well.
+// Administrators, servers, nodes and what runs in kube-system (shares.Holder.Privileged) never wait.
 //
 // Seats alone do not do it: a request for one object takes about 0.1 ms of a processor, most of it for TLS and HTTP, before and after
 // its seat. So eight connections on which requests follow each other without a pause keep a processor busy while they hold one seat,
