@@ -72,7 +72,8 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 	}
 	return admission.New(admission.Config{
 		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: book,
-		Metrics: a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
+		AddressPool: len(a.config.LoadBalancers.Pool) > 0,
+		Metrics:     a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
 		Last: append([]k8sadmission.Interface{a.access.Escalation}, configured...),
 	})
 }

@@ -33,10 +33,13 @@ type attended struct {
 	onCreate
 	nodes   objects[*corev1.Node]
 	classes objects[*networkingv1.IngressClass]
+	// pool: load balancers get addresses that nodes announce.
+	pool bool
 }
 
-func newAttended(store *storage.Store) attended {
+func newAttended(store *storage.Store, pool bool) attended {
 	return attended{
+		pool:    pool,
 		nodes:   objectsOf[*corev1.Node](store, corev1.SchemeGroupVersion.WithResource("nodes")),
 		classes: objectsOf[*networkingv1.IngressClass](store, networkingv1.SchemeGroupVersion.WithResource("ingressclasses")),
 	}
@@ -62,6 +65,9 @@ func (p attended) missing(ctx context.Context, a admission.Attributes) (string, 
 		class := o.Spec.LoadBalancerClass
 		if o.Spec.Type != corev1.ServiceTypeLoadBalancer || class != nil && !strings.HasPrefix(*class, ourControllers) {
 			return "", nil
+		}
+		if p.pool {
+			return p.unless(ctx, isReal, "every node is simulated: nobody announces the address that this load balancer gets")
 		}
 		return p.unless(ctx, isReal, "every node is simulated: unless another controller gives an address, this load balancer stays pending")
 	case *unstructured.Unstructured:

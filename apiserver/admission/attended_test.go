@@ -55,7 +55,7 @@ func TestWhoServes(t *testing.T) {
 			w := newWorld(t, allowAll, withNamespace(c.given...)...)
 			var said warnings
 			ctx := warning.WithWarningRecorder(context.Background(), &said)
-			if err := newAttended(w.store).Validate(ctx, w.attributes(t, request{obj: c.object}), nil); err != nil {
+			if err := newAttended(w.store, false).Validate(ctx, w.attributes(t, request{obj: c.object}), nil); err != nil {
 				t.Fatal(err)
 			}
 			if text := strings.Join(said, "; "); c.text == "" && text != "" || !strings.Contains(text, c.text) {
@@ -65,13 +65,29 @@ func TestWhoServes(t *testing.T) {
 	}
 }
 
+// TestAPoolGivesAddresses: with a pool no load balancer stays pending, and on simulated nodes nobody can reach it.
+func TestAPoolGivesAddresses(t *testing.T) {
+	balancer := &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	simulated := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{simulatednode.Label: ""}}}
+	for want, nodes := range map[string][]resource.Object{
+		"every node is simulated: nobody announces the address that this load balancer gets": {simulated},
+		"": {simulated, &corev1.Node{ObjectMeta: named("real")}},
+	} {
+		w := newWorld(t, allowAll, withNamespace(nodes...)...)
+		got, err := newAttended(w.store, true).missing(t.Context(), w.attributes(t, request{obj: balancer}))
+		if err != nil || got != want {
+			t.Errorf("said %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
 // TestWhoServesGateways: a Gateway is a custom resource.
 func TestWhoServesGateways(t *testing.T) {
 	gateway := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": map[string]any{"name": "g", "namespace": "ns"},
 		"spec": map[string]any{"gatewayClassName": ourClass},
 	}}
-	p := newAttended(newWorld(t, allowAll, withNamespace()...).store)
+	p := newAttended(newWorld(t, allowAll, withNamespace()...).store, false)
 	gvk := gateway.GroupVersionKind()
 	text, err := p.missing(t.Context(), admission.NewAttributesRecord(
 		gateway, nil, gvk, "ns", "g", gvk.GroupVersion().WithResource("gateways"), "", admission.Create, nil, false, nil))
@@ -82,7 +98,7 @@ func TestWhoServesGateways(t *testing.T) {
 
 // TestAWarningRefusesNothing: what cannot be read, as the class while no leader is known, keeps nobody from making an Ingress.
 func TestAWarningRefusesNothing(t *testing.T) {
-	p := newAttended(newWorld(t, allowAll, withNamespace()...).store)
+	p := newAttended(newWorld(t, allowAll, withNamespace()...).store, false)
 	ingress := &networkingv1.Ingress{ObjectMeta: inNS("i"), Spec: networkingv1.IngressSpec{IngressClassName: new("nginx")}}
 	gvk := networkingv1.SchemeGroupVersion.WithKind("Ingress")
 	a := admission.NewAttributesRecord(ingress, nil, gvk, "ns", "i", gvk.GroupVersion().WithResource("ingresses"), "", admission.Create, nil, false, nil)

@@ -25,6 +25,8 @@ type Config struct {
 	ExternalIPs ExternalIPs
 	// Reserved knows what no object may claim; nil: the usual ports of the cluster.
 	Reserved *reserved.Book
+	// AddressPool: Services of the type LoadBalancer get addresses of a pool, also where every node is simulated.
+	AddressPool bool
 	// Added are plugins that run beside the default ones, by upstream's names.
 	Added map[string]admission.Interface
 	// PodSecurity is the configuration of that plugin, as text; nil: upstream's default.
@@ -99,7 +101,7 @@ func list(config Config) ([]known, error) {
 		{"AdminAccess", newAdminAccess(store)},
 		{"ClaimStatus", claimStatus{authorizer: config.Authorizer}},
 		{"ReservedAddresses", newReservedAddresses(store, config.Reserved)},
-		{"Attended", newAttended(store)},
+		{"Attended", newAttended(store, config.AddressPool)},
 	}
 	for _, p := range config.Last {
 		plugins = append(plugins, known{pluginName(p), p})
