@@ -7,4 +7,6 @@ import (
 )
 
 // allocate takes so many bytes of the disk for a file.
-func allocate(file *os.File, bytes int64) error { return unix.Fallocate(int(file.Fd()), 0, 0, bytes) }
+func allocate(file *os.File, bytes int64) error {
+	return uninterrupted(func() error { return unix.Fallocate(int(file.Fd()), 0, 0, bytes) })
+}
