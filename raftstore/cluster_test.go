@@ -13,29 +13,11 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 )
 
-// seldomCommit is the CommitTimeout of a quiet cluster: ten times the default.
-const seldomCommit = 50 * time.Millisecond
-
-// startQuiet is raftstoretest.StartCluster for tests that wait long for other things than a
-// commit. A leader with nothing to say says so to each follower every few milliseconds of
-// fake time, which is most of what such a test costs with the race detector. In short its
-// leaders do so less often; in full they do as in production.
-func startQuiet(t *testing.T, n int, configure func(*raftstore.Config)) *raftstoretest.Cluster {
-	return raftstoretest.StartCluster(t, n, func(cfg *raftstore.Config) {
-		if testing.Short() {
-			cfg.Timing.CommitTimeout = seldomCommit
-		}
-		if configure != nil {
-			configure(cfg)
-		}
-	})
-}
-
 // inCluster runs a test on three servers in fake time.
 func inCluster(t *testing.T, test func(*testing.T, *raftstoretest.Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		test(t, c)
 	})

@@ -19,7 +19,7 @@ func inAltered(t *testing.T, servers int, leads bool, up []int, test func(*testi
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		altered := false
-		c := startQuiet(t, servers, func(cfg *raftstore.Config) {
+		c := raftstoretest.StartCluster(t, servers, func(cfg *raftstore.Config) {
 			if altered && (cfg.Name == "server-1") != leads {
 				cfg.Timing.HeartbeatTimeout, cfg.Timing.ElectionTimeout = 5*time.Second, 5*time.Second
 			}

@@ -34,7 +34,7 @@ func TestAKilledLeaderIsReplacedAtOnce(t *testing.T) {
 	for _, servers := range []int{3, 5} {
 		t.Run(fmt.Sprint(servers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := startQuiet(t, servers, nil)
+				c := raftstoretest.StartCluster(t, servers, nil)
 				defer c.Close()
 				for kill := range 6 {
 					leader := c.Leader()

@@ -60,7 +60,7 @@ func wantLevel(t *testing.T, c *raftstoretest.Cluster, want uint64) {
 func TestFeatureLevelFollowsTheOldestServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &releases{levels: map[string]uint64{}}
-		c := startQuiet(t, 3, r.configure)
+		c := raftstoretest.StartCluster(t, 3, r.configure)
 		defer c.Close()
 		time.Sleep(settleTime)
 		wantLevel(t, c, raftstore.FeatureLevel)
@@ -93,7 +93,7 @@ func TestFeatureLevelWaitsForAServerThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := uint64(raftstore.FeatureLevel - 1)
 		r := &releases{levels: map[string]uint64{"server-1": old, "server-2": old, "server-3": old}}
-		c := startQuiet(t, 3, r.configure)
+		c := raftstoretest.StartCluster(t, 3, r.configure)
 		defer c.Close()
 		time.Sleep(settleTime)
 		mustPut(t, c.Store(c.Leader()), "/k", "v")
@@ -126,7 +126,7 @@ func TestANewClusterBeginsAtTheLevelOfItsFounders(t *testing.T) {
 func TestOldReleaseStopsAtANewerLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &releases{levels: map[string]uint64{"server-1": 2, "server-2": 2, "server-3": 2}}
-		c := startQuiet(t, 3, r.configure)
+		c := raftstoretest.StartCluster(t, 3, r.configure)
 		defer c.Close()
 		time.Sleep(settleTime)
 		wantLevel(t, c, 2)

@@ -13,7 +13,7 @@ import (
 
 // alone starts a store without peers on a disk in memory.
 func alone(t *testing.T, disk *raftstore.Memory) *raftstoretest.Cluster {
-	return startQuiet(t, 1, func(cfg *raftstore.Config) { cfg.Disk = raftstore.MemoryDisk(disk) })
+	return raftstoretest.StartCluster(t, 1, func(cfg *raftstore.Config) { cfg.Disk = raftstore.MemoryDisk(disk) })
 }
 
 // TestFork: a fork has what was acknowledged before, goes on at the same revision, and neither sees the other's
@@ -66,7 +66,7 @@ func TestFork(t *testing.T) {
 // TestForkNeedsMemory: with peers or files there is nothing to share.
 func TestForkNeedsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		if _, err := c.Store(c.Leader()).Fork(t.Context()); !errors.Is(err, replica.ErrNoFork) {
 			t.Errorf("fork: %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -30,7 +31,7 @@ func TestOneFullDiskHindersNobody(t *testing.T) {
 	for _, who := range []string{"leader", "follower"} {
 		t.Run(who, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := startQuiet(t, 3, nil)
+				c := raftstoretest.StartCluster(t, 3, nil)
 				defer c.Close()
 				at := c.Leader()
 				if who == "follower" {
@@ -56,7 +57,7 @@ func TestOneFullDiskHindersNobody(t *testing.T) {
 // else is. With room again on one of them, writes go on by themselves.
 func TestTwoFullDisksRefuseUserWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		at := c.Leader()
 		also := others(at)[0]
@@ -101,7 +102,7 @@ func checkRefused(t *testing.T, s *raftstore.Store, full ...string) {
 // dead instead, it has no say.
 func TestAFullDiskThatIsNeededCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		leader := c.Leader()
 		low, dead := others(leader)[0], others(leader)[1]
@@ -122,7 +123,7 @@ func TestAFullDiskThatIsNeededCounts(t *testing.T) {
 // delete their logs behind snapshots; with room again it gets all it missed.
 func TestAFollowerWithoutRoomWaitsAndCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, func(cfg *raftstore.Config) { cfg.Timing.SnapshotBytes = 64 << 10 })
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) { cfg.Timing.SnapshotBytes = 64 << 10 })
 		defer c.Close()
 		leader := c.Leader()
 		at := others(leader)[0]

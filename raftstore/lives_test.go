@@ -59,7 +59,7 @@ func oneLife(t *testing.T, c *raftstoretest.Cluster) string {
 func TestTwoRestoresAreTwoLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		c := startQuiet(t, 3, func(cfg *raftstore.Config) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})).With("at", cfg.Name)
 		})
 		defer c.Close()
@@ -255,7 +255,7 @@ func recovered(t *testing.T, c *raftstoretest.Cluster, i int) {
 func TestAClusterOfAnOlderReleaseGetsALife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &releases{levels: map[string]uint64{"server-1": 1, "server-2": 1, "server-3": 1}}
-		c := startQuiet(t, 3, r.configure)
+		c := raftstoretest.StartCluster(t, 3, r.configure)
 		defer c.Close()
 		mustPut(t, c.Store(0), "/k", "v")
 		time.Sleep(settleTime)

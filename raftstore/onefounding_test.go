@@ -33,7 +33,7 @@ func waits(t *testing.T, c *raftstoretest.Cluster, servers ...int) {
 func TestServersThatLostTheirDisksFoundNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		c := startQuiet(t, 3, func(cfg *raftstore.Config) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})).With("at", cfg.Name)
 		})
 		defer c.Close()
@@ -82,7 +82,7 @@ func moveOn(t *testing.T, c *raftstoretest.Cluster) {
 // is down. They find the cluster that lives by their trust folders, and wait to be added to it.
 func TestRemovedServersFoundNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		moveOn(t, c)
 		c.Crash(2)
@@ -108,7 +108,7 @@ func TestRemovedServersFoundNothing(t *testing.T) {
 // TestAWipedMemberFindsThoseThatLive, although its list names itself and servers that are gone.
 func TestAWipedMemberFindsThoseThatLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		moveOn(t, c)
 		c.Crash(2)
@@ -195,7 +195,7 @@ func TestFoundingThatCannotBeWrittenDownIsNone(t *testing.T) {
 func TestFoundersMayShareATrustFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shared raftstoretest.TrustFolder
-		c := startQuiet(t, 3, func(cfg *raftstore.Config) { cfg.Founded = &shared })
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) { cfg.Founded = &shared })
 		defer c.Close()
 		for _, m := range settled(t, c, 3) {
 			if m.ID != m.Name {
@@ -237,7 +237,7 @@ func TestALoneServerIsFoundedOnce(t *testing.T) {
 // TestDataOfAnOlderReleaseGetARecord with their first start.
 func TestDataOfAnOlderReleaseGetARecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		mustPut(t, c.Store(c.Leader()), "/k", "v")
 		for i := range 3 {

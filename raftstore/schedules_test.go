@@ -78,7 +78,7 @@ type answer struct {
 }
 
 func (r *registers) play(t *testing.T, seed uint64) {
-	c := startQuiet(t, 3, func(cfg *raftstore.Config) { cfg.Timing.SnapshotBytes = 40_000 })
+	c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) { cfg.Timing.SnapshotBytes = 40_000 })
 	defer c.Close()
 	c.Leader()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -106,7 +106,7 @@ func TestASlowMomentCostsOneElection(t *testing.T) {
 func inQuiet(t *testing.T, n int, test func(*testing.T, *raftstoretest.Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, n, nil)
+		c := raftstoretest.StartCluster(t, n, nil)
 		defer c.Close()
 		test(t, c)
 	})

@@ -23,7 +23,7 @@ func TestShutdownDoesNotWaitForAHangingDisk(t *testing.T) {
 	for _, who := range []string{"leader", "follower"} {
 		t.Run(who, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := startQuiet(t, 3, nil)
+				c := raftstoretest.StartCluster(t, 3, nil)
 				defer c.Close()
 				at := c.Leader()
 				if who == "follower" {
@@ -56,7 +56,7 @@ func TestShutdownDoesNotWaitForAHangingDisk(t *testing.T) {
 // A leader whose disk hangs stops, and another takes over.
 func TestLeaderWithAHangingDiskGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := startQuiet(t, 3, nil)
+		c := raftstoretest.StartCluster(t, 3, nil)
 		defer c.Close()
 		at := c.Leader()
 		c.Stall(at)

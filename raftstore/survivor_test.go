@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 )
 
 // lines is a log to look at.
@@ -45,7 +46,7 @@ next:
 func TestAFreshServerNamesTheSurvivor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		c := startQuiet(t, 3, func(cfg *raftstore.Config) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
 			if cfg.Name == "server-2" {
 				cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			}

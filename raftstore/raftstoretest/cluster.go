@@ -311,6 +311,9 @@ func (c *Cluster) Release(from, to int) {
 	c.network.release(link{c.members[from].host, c.members[to].host})
 }
 
+// Written is how often any server has written to a connection: requests, answers and what HTTP/2 says beside them.
+func (c *Cluster) Written() int64 { return c.network.written.Load() }
+
 // Heal mends all links and delivers what they hold.
 func (c *Cluster) Heal() {
 	for _, a := range c.members {

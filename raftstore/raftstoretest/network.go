@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -23,6 +24,8 @@ type network struct {
 	accept map[endpoint]func(net.Conn)
 	// mended is closed when some link is.
 	mended chan struct{}
+	// written counts the writes of all ends.
+	written atomic.Int64
 }
 
 // link is one direction between two servers.
@@ -178,6 +181,7 @@ type pipeEnd struct {
 
 // Write implements net.Conn.
 func (p *pipeEnd) Write(b []byte) (int, error) {
+	p.network.written.Add(1)
 	if p.network.isCut(p.out) {
 		return len(b), nil
 	}

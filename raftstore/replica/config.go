@@ -70,8 +70,7 @@ type Timing struct {
 	// HeartbeatTimeout, which is the default. With less, a pause that the followers do not
 	// notice ends the leadership. No promise rests on it: reads are proved by messages.
 	LeaderLease time.Duration
-	// CommitTimeout is how late a follower of an idle leader learns of a commit that
-	// nobody asks it for: up to twice this. Default 5 ms.
+	// CommitTimeout is how late a follower of an idle leader is told of a commit that nobody asks it for. Default 5 ms.
 	CommitTimeout time.Duration
 	// MaxAppendEntries bounds one replication message, together with the size of
 	// an entry to 8 MiB. Default 32.
@@ -95,6 +94,10 @@ func (t Timing) withDefaults() Timing {
 	t.DiskStall = cmp.Or(t.DiskStall, 10*time.Second)
 	return t
 }
+
+// idleTimeout is after how long, up to twice, a leader that has nothing to send says so, and tries again what did not arrive.
+// Followers learn of commits long before, by the Teller, and that the leader lives by its heartbeats.
+func (t Timing) idleTimeout() time.Duration { return max(t.CommitTimeout, t.HeartbeatTimeout/2) }
 
 // Validate says what is missing.
 func (c *Config) Validate() error {

@@ -140,12 +140,12 @@ func (m *Memory) Wipe() {
 func (m *Memory) FlipBit() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := m.logs.last; i > m.logs.first; i-- {
-		if l := m.logs.entries[i]; len(l.Data) > 0 {
+	for i := m.logs.Last; i > m.logs.First; i-- {
+		if l := m.logs.Entries[i]; len(l.Data) > 0 {
 			changed := *l
 			changed.Data = append([]byte(nil), l.Data...)
 			changed.Data[len(changed.Data)/2] ^= 1
-			m.logs.entries[i] = &changed
+			m.logs.Entries[i] = &changed
 			return true
 		}
 	}

@@ -93,6 +93,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 			if leads && t.replica.Leads(term) {
 				t.publish(Leadership{Leader: true, Ready: true, Term: term,
 					LeaderID: t.replica.id, LeaderAddress: t.replica.cfg.AdvertiseAddress})
+				t.replica.teller.Notify() // what was applied before this was published was told nobody
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func TestCheckedLogNoticesEveryChange(t *testing.T) {
 				t.Fatal(err)
 			}
 			log.tail = logtail.Tail{}
-			change(disk.logs.entries[1])
+			change(disk.logs.Entries[1])
 			if err := log.GetLog(1, new(raft.Log)); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("read: %v", err)
 			}
@@ -115,15 +115,15 @@ func TestDeleteRangeLeavesNoGap(t *testing.T) {
 			disk := NewMemory()
 			log, _ := newTestLog(disk)
 			for i := uint64(1); i <= n; i++ {
-				disk.logs.put(entrysum.Seal(entry(i, raft.LogCommand)))
+				disk.logs.Put(entrysum.Seal(entry(i, raft.LogCommand)))
 			}
 			spy := &deleteSpy{LogStore: log.inner, t: t, disk: disk}
 			log.inner = spy
 			if err := log.DeleteRange(tc.low, tc.high); err != nil {
 				t.Fatal(err)
 			}
-			if want := n - int(tc.high-tc.low+1); len(disk.logs.entries) != want {
-				t.Errorf("%d entries left, want %d", len(disk.logs.entries), want)
+			if want := n - int(tc.high-tc.low+1); len(disk.logs.Entries) != want {
+				t.Errorf("%d entries left, want %d", len(disk.logs.Entries), want)
 			}
 			if spy.largest > logtrim.SliceEntries {
 				t.Errorf("deleted %d at once", spy.largest)
@@ -143,7 +143,7 @@ type deleteSpy struct {
 func (s *deleteSpy) DeleteRange(low, high uint64) error {
 	s.largest = max(s.largest, high-low+1)
 	err := s.LogStore.DeleteRange(low, high)
-	if first, last := s.disk.logs.first, s.disk.logs.last; last > 0 && last-first+1 != uint64(len(s.disk.logs.entries)) {
+	if first, last := s.disk.logs.First, s.disk.logs.Last; last > 0 && last-first+1 != uint64(len(s.disk.logs.Entries)) {
 		s.t.Errorf("gap after deleting %d to %d", low, high)
 	}
 	return err
@@ -224,7 +224,7 @@ func TestEntryAfterAGapReplacesTheLog(t *testing.T) {
 	if err := log.StoreLog(entry(21, raft.LogCommand)); err != nil {
 		t.Fatal(err)
 	}
-	if first, last := disk.logs.first, disk.logs.last; first != 21 || last != 21 {
+	if first, last := disk.logs.First, disk.logs.Last; first != 21 || last != 21 {
 		t.Errorf("log from %d to %d", first, last)
 	}
 	reopened, _ := newTestLog(disk)
@@ -247,7 +247,7 @@ func TestDeletedEndIsNoGap(t *testing.T) {
 	if err := log.StoreLog(entry(4, raft.LogCommand)); err != nil {
 		t.Fatal(err)
 	}
-	if first, last := disk.logs.first, disk.logs.last; first != 1 || last != 4 {
+	if first, last := disk.logs.First, disk.logs.Last; first != 1 || last != 4 {
 		t.Errorf("log from %d to %d", first, last)
 	}
 }

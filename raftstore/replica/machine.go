@@ -28,6 +28,9 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	for i, l := range logs {
 		responses[i] = m.Apply(l)
 	}
+	if m.replica.Leads(m.replica.Term()) {
+		m.replica.teller.Notify()
+	}
 	return responses
 }
 

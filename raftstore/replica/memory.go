@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/entrysum"
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/raftstore/replica/memorylog"
 	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
 
@@ -38,7 +39,7 @@ type Memory struct {
 
 	mu         sync.Mutex
 	generation int
-	logs       memoryLog
+	logs       memorylog.Log
 	// durable is the last index that survives a crash.
 	durable   uint64
 	stable    map[string][]byte
@@ -147,7 +148,7 @@ func (m *Memory) Crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.generation++
-	m.logs.cutAfter(m.durable)
+	m.logs.CutAfter(m.durable)
 }
 
 // Copy returns another disk with what is durable on this one.
@@ -166,8 +167,8 @@ func (m *Memory) PutBack(earlier *Memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.generation++
-	m.logs, m.durable = earlier.logs.clone(), earlier.durable
-	m.logs.cutAfter(m.durable)
+	m.logs, m.durable = earlier.logs.Clone(), earlier.durable
+	m.logs.CutAfter(m.durable)
 	m.stable, m.snapshots, m.mark, m.water = maps.Clone(earlier.stable), slices.Clone(earlier.snapshots), earlier.mark, earlier.water
 }
 
@@ -176,7 +177,7 @@ func (m *Memory) image() *Memory {
 	c := m.Copy()
 	if len(c.snapshots) > 0 {
 		c.snapshots = c.snapshots[:1]
-		c.logs.deleteRange(c.logs.first, c.snapshots[0].meta.Index)
+		c.logs.DeleteRange(c.logs.First, c.snapshots[0].meta.Index)
 	}
 	return c
 }
@@ -205,19 +206,19 @@ func (h *memoryHandle) with(f func(*Memory) error) error {
 
 // FirstIndex implements raft.LogStore.
 func (h *memoryHandle) FirstIndex() (first uint64, err error) {
-	return first, h.with(func(m *Memory) error { first = m.logs.first; return nil })
+	return first, h.with(func(m *Memory) error { first = m.logs.First; return nil })
 }
 
 // LastIndex implements raft.LogStore.
 func (h *memoryHandle) LastIndex() (last uint64, err error) {
-	err = h.with(func(m *Memory) error { last = m.logs.last; return nil })
+	err = h.with(func(m *Memory) error { last = m.logs.Last; return nil })
 	return last, err
 }
 
 // GetLog implements raft.LogStore.
 func (h *memoryHandle) GetLog(index uint64, out *raft.Log) error {
 	return h.with(func(m *Memory) error {
-		l, ok := m.logs.entries[index]
+		l, ok := m.logs.Entries[index]
 		if !ok {
 			return raft.ErrLogNotFound
 		}
@@ -234,7 +235,7 @@ func (h *memoryHandle) StoreLogs(logs []*raft.Log) error {
 	var delay time.Duration
 	err := h.with(func(m *Memory) error {
 		for _, l := range logs {
-			m.logs.put(l)
+			m.logs.Put(l)
 		}
 		delay = m.SyncDelay
 		return nil
@@ -252,8 +253,8 @@ func (h *memoryHandle) StoreLogs(logs []*raft.Log) error {
 // DeleteRange implements raft.LogStore.
 func (h *memoryHandle) DeleteRange(low, high uint64) error {
 	return h.with(func(m *Memory) error {
-		m.logs.deleteRange(low, high)
-		m.durable = min(m.durable, m.logs.last)
+		m.logs.DeleteRange(low, high)
+		m.durable = min(m.durable, m.logs.Last)
 		return nil
 	})
 }
@@ -330,10 +331,10 @@ func (h *memoryHandle) Close() error { return nil }
 func (m *Memory) Alter(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := m.logs.last; i >= m.logs.first && i > 0; i-- {
-		changed := *m.logs.entries[i]
+	for i := m.logs.Last; i >= m.logs.First && i > 0; i-- {
+		changed := *m.logs.Entries[i]
 		if entrysum.Unseal(&changed) && changed.Type == raft.LogCommand && alter(&changed, key) {
-			m.logs.entries[i] = entrysum.Seal(&changed)
+			m.logs.Entries[i] = entrysum.Seal(&changed)
 			return true
 		}
 	}

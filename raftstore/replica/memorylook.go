@@ -43,8 +43,8 @@ func (m *Memory) Look(entries bool) Contents {
 	if m.segments != nil && entries {
 		c.Entries = segmentEntries(m.segments)
 	}
-	for i := m.logs.first; entries && i != 0 && i <= m.logs.last; i++ {
-		if l, ok := m.logs.entries[i]; ok {
+	for i := m.logs.First; entries && i != 0 && i <= m.logs.Last; i++ {
+		if l, ok := m.logs.Entries[i]; ok {
 			c.Entries = append(c.Entries, StoredEntry{l.Index, l.Term, crc32.ChecksumIEEE(l.Data)})
 		}
 	}

@@ -46,6 +46,7 @@ type Replica struct {
 	diskSlow chan struct{}
 
 	transport *transport.Transport
+	teller    *transport.Teller
 	tracker   *leadershipTracker
 
 	failed   atomic.Pointer[error]
@@ -139,6 +140,7 @@ func (r *Replica) start(id string) error {
 		Introduce: r.introduce, Meet: r.meet, Refuses: r.refuses, Stopped: r.Failed,
 		Logger: r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
 	})
+	r.teller = r.newTeller()
 	notify := make(chan bool, notifyBuffer)
 	conf := r.raftConfig(notify)
 	if err := r.prepare(conf); err != nil {
@@ -174,6 +176,7 @@ func (r *Replica) start(id string) error {
 	members := instance.GetConfiguration().Configuration().Servers
 	r.children.Go(func() { r.transport.MeetAll(r.ctx, r.cfg.Timing.HeartbeatTimeout, members) })
 	r.children.Go(func() { r.tracker.run(r.ctx) })
+	r.children.Go(func() { r.teller.Run(r.ctx) })
 	r.children.Go(func() { r.compact(r.ctx) })
 	r.children.Go(func() { r.followWatermark(r.ctx) })
 	r.children.Go(func() { r.watchSpace(r.ctx) })
@@ -201,7 +204,7 @@ func (r *Replica) raftConfig(notify chan<- bool) *raft.Config {
 	conf.HeartbeatTimeout = r.cfg.Timing.HeartbeatTimeout
 	conf.ElectionTimeout = r.cfg.Timing.ElectionTimeout
 	conf.LeaderLeaseTimeout = r.cfg.Timing.LeaderLease
-	conf.CommitTimeout = r.cfg.Timing.CommitTimeout
+	conf.CommitTimeout = r.cfg.Timing.idleTimeout()
 	conf.MaxAppendEntries = r.cfg.Timing.MaxAppendEntries
 	conf.ShutdownOnRemove = false
 	conf.NotifyCh = notify

@@ -67,8 +67,8 @@ var ofReplication = []Mutant{
 	{
 		Name: "acknowledged-in-any-term", Bug: "what a peer had in an earlier term counts in this one",
 		File:   "raftstore/replica/transport/progress.go",
-		Old:    `		*p = progress{term: request.Term, had: p.had, telling: p.telling, awaited: p.awaited, sign: p.sign}`,
-		New:    `		p.term = request.Term`,
+		Old:    `		*p = progress{term: term, had: p.had, telling: p.telling, more: p.more, awaited: p.awaited, sign: p.sign}`,
+		New:    `		p.term = term`,
 		Checks: []Check{{"raftstore/replica/transport", "TestWhoIsToldOfACommit"}},
 	},
 	{

@@ -1,4 +1,4 @@
-package replica
+package memorylog
 
 import (
 	"maps"
@@ -6,47 +6,50 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// memoryLog is the log of a Memory. The zero value is empty. Entries are never changed.
-type memoryLog struct {
-	entries map[uint64]*raft.Log
-	// first and last are the bounds of what is there, 0 if there is nothing.
-	first, last uint64
+// Log is a log in memory. The zero value is empty. Entries are never changed. It has no lock of its own.
+type Log struct {
+	// Entries are by index.
+	Entries map[uint64]*raft.Log
+	// First and Last are the bounds of what is there, 0 if there is nothing.
+	First, Last uint64
 }
 
-func (l *memoryLog) put(e *raft.Log) {
-	if l.entries == nil {
-		l.entries = map[uint64]*raft.Log{}
+// Put adds an entry, or writes over the one of its index.
+func (l *Log) Put(e *raft.Log) {
+	if l.Entries == nil {
+		l.Entries = map[uint64]*raft.Log{}
 	}
-	if len(l.entries) == 0 {
-		l.first = e.Index
+	if len(l.Entries) == 0 {
+		l.First = e.Index
 	}
-	l.entries[e.Index] = e
-	l.first, l.last = min(l.first, e.Index), max(l.last, e.Index)
+	l.Entries[e.Index] = e
+	l.First, l.Last = min(l.First, e.Index), max(l.Last, e.Index)
 }
 
-// deleteRange deletes the entries from low to high, both included: a beginning or an end of the log.
-func (l *memoryLog) deleteRange(low, high uint64) {
-	low, high = max(low, l.first), min(high, l.last)
-	for i := low; i <= high && len(l.entries) > 0; i++ {
-		delete(l.entries, i)
+// DeleteRange deletes the entries from low to high, both included: a beginning or an end of the log.
+func (l *Log) DeleteRange(low, high uint64) {
+	low, high = max(low, l.First), min(high, l.Last)
+	for i := low; i <= high && len(l.Entries) > 0; i++ {
+		delete(l.Entries, i)
 	}
 	switch {
-	case len(l.entries) == 0:
-		l.first, l.last = 0, 0
-	case low == l.first:
-		l.first = high + 1
-	case high == l.last:
-		l.last = low - 1
+	case len(l.Entries) == 0:
+		l.First, l.Last = 0, 0
+	case low == l.First:
+		l.First = high + 1
+	case high == l.Last:
+		l.Last = low - 1
 	}
 }
 
-// cutAfter deletes what is behind an index.
-func (l *memoryLog) cutAfter(index uint64) {
-	if index < l.last {
-		l.deleteRange(index+1, l.last)
+// CutAfter deletes what is behind an index.
+func (l *Log) CutAfter(index uint64) {
+	if index < l.Last {
+		l.DeleteRange(index+1, l.Last)
 	}
 }
 
-func (l *memoryLog) clone() memoryLog {
-	return memoryLog{entries: maps.Clone(l.entries), first: l.first, last: l.last}
+// Clone returns a copy that shares the entries.
+func (l *Log) Clone() Log {
+	return Log{Entries: maps.Clone(l.Entries), First: l.First, Last: l.Last}
 }

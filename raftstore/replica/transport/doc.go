@@ -7,7 +7,8 @@
 // Promises: a connection reaches the member that it calls by its id, or is closed: a certificate proves a
 // server's name, and a machine that was replaced may still run under it. The addresses are asked for anew at
 // each dial. A pipeline that met a refusal does not lock up its sender. A peer that comes back gets entries
-// with its first heartbeat, however long it was away. A request for a vote reaches a peer that is up even if an
+// with its first heartbeat, however long it was away. A follower learns of a commit that no entries follow within
+// Timing.CommitTimeout and a message, and an idle leader has no timer for it. A request for a vote reaches a peer that is up even if an
 // earlier connection to it has broken. This server gives no vote before the other members that answer have told
 // what it had on its disk, nor after it has stopped. Nothing that arrives here changes raft's term or state
 // beside raft's main loop; a follower that is busy with its disk answers heartbeats of its term all the same.

@@ -15,7 +15,8 @@ import (
 // Here answers after the first failure are thrown away instead.
 type drainedPipeline struct {
 	raft.AppendPipeline
-	// heard is told of each answer before raft is.
+	// sends is told of each request before it is sent, heard of each answer before raft is.
+	sends   func(*raft.AppendEntriesRequest)
 	heard   func(raft.AppendFuture)
 	answers chan raft.AppendFuture
 	closed  chan struct{}
@@ -29,11 +30,21 @@ func (t *Transport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAd
 		return nil, err
 	}
 	p := &drainedPipeline{AppendPipeline: inner, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
+	p.sends = func(request *raft.AppendEntriesRequest) { t.sends(id, request) }
 	p.heard = func(answer raft.AppendFuture) {
 		t.answered(id, answer.Start(), answer.Request(), answer.Response())
 	}
 	go p.run()
 	return p, nil
+}
+
+// AppendEntries implements raft.AppendPipeline.
+func (p *drainedPipeline) AppendEntries(
+	request *raft.AppendEntriesRequest,
+	response *raft.AppendEntriesResponse,
+) (raft.AppendFuture, error) {
+	p.sends(request)
+	return p.AppendPipeline.AppendEntries(request, response)
 }
 
 // run ends when the pipeline is closed.

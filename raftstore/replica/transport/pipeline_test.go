@@ -56,7 +56,8 @@ func TestSenderDoesNotWaitForAnswersNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fakePipeline{make(chan *fakeFuture), make(chan raft.AppendFuture), make(chan struct{})}
 		go inner.answer()
-		p := &drainedPipeline{AppendPipeline: inner, answers: make(chan raft.AppendFuture), closed: make(chan struct{}), heard: func(raft.AppendFuture) {}}
+		p := &drainedPipeline{AppendPipeline: inner, answers: make(chan raft.AppendFuture), closed: make(chan struct{}),
+			sends: func(*raft.AppendEntriesRequest) {}, heard: func(raft.AppendFuture) {}}
 		go p.run()
 		if _, err := p.AppendEntries(nil, nil); err != nil {
 			t.Fatal(err)

@@ -12,11 +12,15 @@ type progress struct {
 	// acked is the last index of the log that it has, told the last that it knows to be
 	// committed. Both count answers only.
 	acked, told uint64
+	// sent is the last index of which entries on their way say that it is committed.
+	sent uint64
 	// had is the last entry that it had on its disk, in whatever term, and that is known
 	// to be committed.
 	had uint64
 	// telling: somebody waits for acked, or sends a message only to raise told.
 	telling bool
+	// more: somebody wanted to tell more meanwhile.
+	more bool
 	// awaited is closed at the next change; nil: nobody waits.
 	awaited chan struct{}
 	// sign is closed when the peer shows that it is there; nil: nobody waits for that.
@@ -25,10 +29,7 @@ type progress struct {
 
 // acknowledged notes an answer that was a success.
 func (p *progress) acknowledged(request *raft.AppendEntriesRequest) {
-	if request.Term > p.term {
-		*p = progress{term: request.Term, had: p.had, telling: p.telling, awaited: p.awaited, sign: p.sign}
-	}
-	if request.Term < p.term {
+	if !p.enter(request.Term) {
 		return
 	}
 	last := request.PrevLogEntry
@@ -43,27 +44,52 @@ func (p *progress) acknowledged(request *raft.AppendEntriesRequest) {
 	}
 }
 
+// enter begins a term that is later than what is known, and reports whether the term is that one then.
+func (p *progress) enter(term uint64) bool {
+	if term > p.term {
+		*p = progress{term: term, had: p.had, telling: p.telling, more: p.more, awaited: p.awaited, sign: p.sign}
+	}
+	return term == p.term
+}
+
 // mayLack reports whether the peer follows the term and may not know of the commit.
 func (p *progress) mayLack(term, commit uint64) bool { return p.term == term && p.told < commit }
 
 // BeginTelling reports whether a peer, which has acknowledged something in the term, may
 // not know that the log is committed up to commit, and nobody else is telling it.
-// Then TellCommit has to follow.
+// Then TellCommit has to follow, and endTelling.
 func (t *Transport) BeginTelling(id raft.ServerID, term, commit uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peer(id)
-	if !p.mayLack(term, commit) || p.telling {
+	if !p.mayLack(term, commit) {
 		return false
 	}
-	p.telling = true
-	return true
+	begins := !p.telling
+	p.telling, p.more = true, !begins
+	return begins
+}
+
+// mayNotLearn reports whether the peer may lack that commit, and no entries on their way to it say so.
+func (t *Transport) mayNotLearn(id raft.ServerID, term, commit uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.peer(id)
+	return p.mayLack(term, commit) && p.sent < commit
+}
+
+// sends notes entries on their way to a peer. A pipeline that breaks loses them; raft's timer is for that.
+func (t *Transport) sends(id raft.ServerID, request *raft.AppendEntriesRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.peer(id); p.term == request.Term {
+		p.sent = max(p.sent, request.LeaderCommitIndex)
+	}
 }
 
 // TellCommit sends the request, which BeginTelling allowed, as soon as the peer has
 // the log up to there, unless it learns of the commit by itself or ctx ends before.
 func (t *Transport) TellCommit(ctx context.Context, id raft.ServerID, request *raft.AppendEntriesRequest) error {
-	defer t.endTelling(id)
 	for {
 		ready, changed := t.mayTell(id, request)
 		switch {
@@ -97,10 +123,14 @@ func (t *Transport) mayTell(id raft.ServerID, request *raft.AppendEntriesRequest
 	return false, p.awaited
 }
 
-func (t *Transport) endTelling(id raft.ServerID) {
+// endTelling ends what BeginTelling began, and reports whether somebody wanted to tell more meanwhile.
+func (t *Transport) endTelling(id raft.ServerID) (more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.peer(id).telling = false
+	p := t.peer(id)
+	more = p.more
+	p.telling, p.more = false, false
+	return more
 }
 
 // peer is called under t.mu.

@@ -1,0 +1,50 @@
+package raftstore_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
+)
+
+// TestIdleServersAreQuiet: what three servers write to each other while nobody asks anything is heartbeats, which
+// failover rests on, and little else. Each write wakes two processes.
+func TestIdleServersAreQuiet(t *testing.T) {
+	// A leader's heartbeats are 75 ms apart in the middle; each is a request and an answer, to two followers.
+	const heartbeats = 2 * 2 * 1000 / 75
+	synctest.Test(t, func(t *testing.T) {
+		c := raftstoretest.StartCluster(t, 3, nil)
+		defer c.Close()
+		mustPut(t, c.Store(c.Leader()), "/k", "v")
+		time.Sleep(10 * time.Second)
+		before, seconds := c.Written(), 30
+		time.Sleep(time.Duration(seconds) * time.Second)
+		if each := (c.Written() - before) / int64(seconds); each > heartbeats*3/2 {
+			t.Errorf("%d writes a second, %d of them heartbeats", each, heartbeats)
+		}
+	})
+}
+
+// TestFollowersAreToldOfTheLastCommit: watches and reads of the past on a follower see what was written last, although nobody
+// asks there for the newest and no other entry follows.
+func TestFollowersAreToldOfTheLastCommit(t *testing.T) {
+	for _, servers := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := raftstoretest.StartCluster(t, servers, nil)
+			defer c.Close()
+			for i := range 20 {
+				revision := mustPut(t, c.Store(c.Leader()), "/k", fmt.Sprint(i))
+				if time.Sleep(6 * time.Millisecond); i%2 == 0 {
+					time.Sleep(time.Second) // what follows is the first entry for a while
+				}
+				for j := range servers {
+					if got := c.Store(j).Root().Revision; got < revision {
+						t.Errorf("of %d: server %d is at %d, after write %d of %d", servers, j, got, i, revision)
+					}
+				}
+			}
+		})
+	}
+}
