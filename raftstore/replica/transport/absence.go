@@ -24,6 +24,10 @@ func (t *Transport) AppendEntries(
 	request *raft.AppendEntriesRequest,
 	response *raft.AppendEntriesResponse,
 ) error {
+	if isHeartbeat(request) && t.spares(id, request.Term) {
+		accept(request, response)
+		return nil
+	}
 	err := t.appendEntries(id, target, request, response)
 	if err == nil || isHeartbeat(request) || !t.awaitPeer(id, request.Term) {
 		return err
