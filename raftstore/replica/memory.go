@@ -31,6 +31,8 @@ type Memory struct {
 	SyncDelay time.Duration
 	// StableDelay is how long it takes until a term or a vote is on the disk: a crash before finds the one before.
 	StableDelay time.Duration
+	// SnapshotDelay is how long the end of a snapshot takes.
+	SnapshotDelay time.Duration
 	// Alone says that the replica has no peers, to whom snapshots would be sent: they are states then, and are
 	// neither written nor read.
 	Alone bool

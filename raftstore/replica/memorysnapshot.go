@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -105,6 +106,7 @@ func (s *memorySink) Cancel() error { return nil }
 
 // Close implements raft.SnapshotSink.
 func (s *memorySink) Close() error {
+	time.Sleep(s.handle.disk.SnapshotDelay)
 	return s.handle.with(func(m *Memory) error {
 		s.meta.Size = int64(s.Len())
 		m.snapshots = append([]*memorySnapshot{{s.meta, s.Bytes(), s.state}}, m.snapshots...)

@@ -57,7 +57,11 @@ func (c *client) rest(least, most time.Duration) {
 }
 
 func (c *client) anyStore() *raftstore.Store {
-	return c.world.servers[c.random.IntN(len(c.world.servers))].running()
+	s := c.world.servers[c.random.IntN(len(c.world.servers))]
+	if s == c.world.avoided.Load() {
+		return nil
+	}
+	return s.running()
 }
 
 func (c *client) work() {

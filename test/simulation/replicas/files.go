@@ -18,7 +18,7 @@ import (
 
 const (
 	// firstBytes and mostBytes are the sizes of segments: small, so that they are often changed.
-	firstBytes, mostBytes = 8 << 10, 32 << 10
+	firstBytes, mostBytes = 8 << 10, 16 << 10
 	// sectorBytes are written as a whole, or not at all.
 	sectorBytes = 512
 )
@@ -204,6 +204,13 @@ func (f *files) setDelay(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.delay = d
+}
+
+// fails reports whether syncs fail now.
+func (f *files) fails() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failing != nil
 }
 
 // keepNext makes the next cut the end of a process only.

@@ -194,7 +194,7 @@ func (j *judge) look(s *server) {
 	j.lookAtLead(s, store)
 }
 
-// lookAtDisk checks that terms and votes on disk never go back, and that there is one vote in a term.
+// lookAtDisk checks that terms and votes on disk never go back, that a vote is of a term that is there, and that there is one in a term.
 func (j *judge) lookAtDisk(s *server, at *sight) {
 	c := s.disk.Look(false)
 	if c.MemberID != at.member {
@@ -202,6 +202,9 @@ func (j *judge) lookAtDisk(s *server, at *sight) {
 	}
 	if c.Term < at.term {
 		j.broken("%s went from term %d back to %d on its disk", s.name, at.term, c.Term)
+	}
+	if c.VoteTerm > c.Term {
+		j.broken("%s has a vote in term %d on its disk, and term %d", s.name, c.VoteTerm, c.Term)
 	}
 	at.term = c.Term
 	if c.Vote == "" || c.VoteTerm == 0 {
@@ -422,6 +425,17 @@ func (j *judge) judgeWatches() {
 	j.watched = later
 }
 
+// allVote reports whether the members are those that should be, all of them with a vote.
+func (j *judge) allVote(store *raftstore.Store) bool {
+	members := store.Servers()
+	for _, m := range members {
+		if !m.Voter {
+			return false
+		}
+	}
+	return len(members) == len(j.world.members())
+}
+
 func (j *judge) writesTold() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -470,6 +484,10 @@ func (j *judge) healed() bool {
 			return false
 		}
 		lead = lead || store.Leadership().Leader
+		if !j.allVote(store) {
+			j.awaited = "all members vote, as " + s.name + " knows them"
+			return false
+		}
 		if store.Root().Revision < j.told {
 			j.awaited = fmt.Sprintf("%s at revision %d has what was told up to %d", s.name, store.Root().Revision, j.told)
 			return false

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -32,7 +33,8 @@ func newNemesis(w *World) *nemesis {
 func (n *nemesis) excuses(s *server, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.harmed && errors.Is(err, replica.ErrDiskFailed) || s.away
+	disk := errors.Is(err, replica.ErrDiskFailed) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC)
+	return s.harmed && disk || s.away || !s.founder && errors.Is(err, raftstore.ErrRemoved)
 }
 
 // begin lets faults come.
@@ -134,7 +136,7 @@ func (n *nemesis) wipe() {
 	n.world.note("wipe %s", s.name)
 	n.world.task(func() {
 		s.halt(true)
-		s.disk.Wipe()
+		s.wipe()
 	})
 	n.comeBack(s, n.time(500*time.Millisecond, 2*time.Second))
 }
@@ -147,7 +149,7 @@ func (n *nemesis) guest() {
 	}
 	if g.isAway() {
 		n.world.note("guest comes")
-		g.disk.Wipe()
+		g.wipe()
 		g.setAway(false)
 		n.world.start(g, time.Millisecond)
 		n.order(func(ctx context.Context, s *server) error { return s.running().AddMember(ctx, g.name, g.name) }, func() {})

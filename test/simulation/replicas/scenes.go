@@ -16,12 +16,15 @@ const (
 	waitedFor = 8 * time.Second
 )
 
-// slowLeader makes the disk of the leader slow while everything else is well: another has to lead, and everybody is served again.
+// slowLeader makes the disk of the leader slow while everything else is well: another has to lead, and everybody is served again
+// who does not call that server itself.
 func (w *World) slowLeader() error {
 	for _, s := range w.members() {
 		if store := s.running(); store != nil && store.Leadership().Leader {
 			w.note("slow leader %s", s.name)
 			s.slowDown(slowSync)
+			w.avoided.Store(s)
+			defer w.avoided.Store(nil)
 			defer s.slowDown(syncTime)
 			break
 		}
@@ -51,7 +54,7 @@ func (w *World) foundAgain() error {
 		return err
 	}
 	for _, s := range members[1:] {
-		s.disk.Wipe()
+		s.wipe()
 		w.start(s, w.spread(time.Second))
 	}
 	w.judge.setOrphans(members[1:])

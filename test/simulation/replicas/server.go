@@ -19,7 +19,9 @@ import (
 
 const (
 	// syncTime and voteTime are how long a quiet disk takes for entries, and for a term or a vote.
-	syncTime, voteTime = 700 * time.Microsecond, 900 * time.Microsecond
+	syncTime, voteTime = 700 * time.Microsecond, 4 * time.Millisecond
+	// snapshotTime is the longest that the end of a snapshot takes.
+	snapshotTime = 800 * time.Millisecond
 	// snapshotBytes is small, so that snapshots are taken and sent.
 	snapshotBytes = 24 << 10
 	// startAgain is after how long a server is started again whose disk failed meanwhile.
@@ -50,6 +52,8 @@ type server struct {
 	busy, away bool
 	// harmed: its disk was made to fail in this life.
 	harmed bool
+	// kept is the last entry that its log had when the power was cut.
+	kept uint64
 	// lives counts its starts.
 	lives int
 	// down is since when it does not run.
@@ -64,7 +68,7 @@ func (s *server) slowDown(d time.Duration) {
 
 func (w *World) addServer(name string, founder bool) *server {
 	disk := replica.NewMemory()
-	disk.SyncDelay, disk.StableDelay = syncTime, voteTime
+	disk.SyncDelay, disk.StableDelay, disk.SnapshotDelay = syncTime, voteTime, w.spread(snapshotTime)
 	kept := newFiles(filepath.Join(w.plan.Dir, name), w.plan.Seed)
 	disk.Files = kept
 	s := &server{world: w, name: name, founder: founder, disk: disk, files: kept, away: !founder}
@@ -197,11 +201,12 @@ func (s *server) start() {
 	case err != nil:
 		return
 	}
+	s.judgeStart(store)
 	mux := http.NewServeMux()
 	mux.Handle(store.Handler())
 	l := newListener()
 	s.mu.Lock()
-	s.store, s.fatal, s.harmed = store, nil, false
+	s.store, s.fatal, s.harmed = store, nil, s.files.fails()
 	s.web = &http.Server{Handler: mux}
 	s.lives++
 	web := s.web
@@ -211,10 +216,29 @@ func (s *server) start() {
 	s.world.network.listen(s.name, "raft", store.HandleRaftConn)
 }
 
+// wipe empties the disk of a server that is down.
+func (s *server) wipe() {
+	s.disk.Wipe()
+	s.kept = 0
+}
+
+// judgeStart checks that a power cut has taken nothing that was on the disk, and has damaged nothing.
+func (s *server) judgeStart(store *raftstore.Store) {
+	l := entriesOf(s.disk.Look(true))
+	if reach := max(l.last, l.snapshot); reach < s.kept {
+		s.world.judge.fail("%s finds its log up to %d, and had stored it up to %d", s.name, reach, s.kept)
+	}
+	if phase := store.Status().Phase; phase == replica.Damaged {
+		s.world.judge.fail("%s finds its data damaged after a power cut", s.name)
+	}
+	s.kept = 0
+}
+
 // halt ends the server, in order or by a power cut; the caller has begun.
 func (s *server) halt(crash bool) {
 	defer s.end()
 	if crash {
+		s.kept = entriesOf(s.disk.Look(true)).last
 		if err := s.files.cut(); err != nil {
 			s.world.judge.fail("cutting the power of %s: %v", s.name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 )
@@ -52,6 +53,8 @@ type World struct {
 	nemesis *nemesis
 	// guest is a server that joins and leaves.
 	guest *server
+	// avoided is a server that clients do not call.
+	avoided atomic.Pointer[server]
 
 	ctx    context.Context
 	cancel context.CancelFunc
