@@ -95,6 +95,7 @@ var rooms = []room{
 	{[]string{"raftstore/replica/headroom"}, "free space on the disks", []string{"raftstore/replica/diskreserve"}, "writes fail before a disk is full"},
 	{[]string{"raftstore/replica/sealed"}, "snapshots in files, and what proves that they are what was written", []string{"raftstore/replica/{diskreserve,logbridge}"}, "the library's checksum leaves out the description of a snapshot"},
 	{[]string{"raftstore/replica/raftdir"}, "the directory of the log, of term and vote, and the move of an older release's log", []string{"raftstore/replica/{boltfile,marks,segments,termstore}"}, "where the log is, and whose lock guards it, is known in one place"},
+	{[]string{"raftstore/replica/memorylog"}, "what the disks of tests keep a log in", []string{"raftstore/command", "raftstore/replica/entrysum", "raftstore/replica/segments", "raftstore/replica/termstore"}, "tests look at a log as it is kept in production"},
 	{[]string{"raftstore/replica/*"}, "pieces of the replica, each with a test of its own", nil, ""},
 	{[]string{"raftstore/state"}, "the state machine", []string{"raftstore/command", "raftstore/record", "raftstore/watch", "raftstore/wire"}, "no clock, randomness, I/O, goroutine: replicas must not differ"},
 	{[]string{"raftstore/watch"}, "recent history, watchers", []string{"raftstore/command", "raftstore/record"}, "history is in memory and bounded: a client that asks for older events gets 410 and lists again"},
@@ -205,6 +206,7 @@ var rooms = []room{
 	{[]string{"test/*/..."}, "tests that take processes, machines or long, and what they need", []string{"test/vm"}, "they use what a user can use, and no internals"},
 	{[]string{"test/consistency/..."}, "servers under faults, judged from what clients were told", []string{"internal/freeport", "test/consistency/*", "test/clockskew", "test/powercut"}, ""},
 	{[]string{"test/simulation"}, "the write path in a bubble, without raft", []string{"apiserver/kinds", "apiserver/resource", "apiserver/storage", "raftstore", "raftstore/command", "raftstore/state", "raftstore/watch"}, ""},
+	{[]string{"test/simulation/replicas/..."}, "whole servers in a bubble, with raft inside and one event at a time", []string{"raftstore", "raftstore/command", "raftstore/replica", "raftstore/replica/memorylog", "raftstore/replica/segments", "raftstore/raftstoretest", "raftstore/watch"}, "what a seed chooses has to reach raft, its log and its messages"},
 }
 
 // A room is a row of the table.

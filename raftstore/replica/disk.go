@@ -140,14 +140,5 @@ func (m *Memory) Wipe() {
 func (m *Memory) FlipBit() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := m.logs.Last; i > m.logs.First; i-- {
-		if l := m.logs.Entries[i]; len(l.Data) > 0 {
-			changed := *l
-			changed.Data = append([]byte(nil), l.Data...)
-			changed.Data[len(changed.Data)/2] ^= 1
-			m.logs.Entries[i] = &changed
-			return true
-		}
-	}
-	return false
+	return m.logs.FlipBit()
 }

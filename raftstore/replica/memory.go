@@ -12,9 +12,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/setpoint-io/setpoint/raftstore/command"
-
-	"github.com/setpoint-io/setpoint/raftstore/replica/entrysum"
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 	"github.com/setpoint-io/setpoint/raftstore/replica/memorylog"
 	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
@@ -36,8 +33,8 @@ type Memory struct {
 	// Alone says that the replica has no peers, to whom snapshots would be sent: they are states then, and are
 	// neither written nor read.
 	Alone bool
-	// Files, if not nil, keep the log, as the product's own segments; see LogFiles.
-	Files LogFiles
+	// Files, if not nil, keep the log, as the product's own segments; see memorylog.Files.
+	Files memorylog.Files
 
 	mu         sync.Mutex
 	generation int
@@ -94,12 +91,6 @@ func (m *Memory) FailSnapshots(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.snapshotFault = err
-}
-
-func (m *Memory) snapshotFails() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.snapshotFault
 }
 
 func (m *Memory) measure() (Space, error) {
@@ -333,28 +324,5 @@ func (h *memoryHandle) Close() error { return nil }
 func (m *Memory) Alter(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := m.logs.Last; i >= m.logs.First && i > 0; i-- {
-		changed := *m.logs.Entries[i]
-		if entrysum.Unseal(&changed) && changed.Type == raft.LogCommand && alter(&changed, key) {
-			m.logs.Entries[i] = entrysum.Seal(&changed)
-			return true
-		}
-	}
-	return false
-}
-
-func alter(l *raft.Log, key string) (done bool) {
-	entry, err := command.Unmarshal(l.Data)
-	if err != nil {
-		return false
-	}
-	for _, c := range entry.Commands {
-		for i := range c.Ops {
-			if op := &c.Ops[i]; op.Kind == command.Put && op.Key == key {
-				op.Value, done = append(bytes.Clone(op.Value), '!'), true
-			}
-		}
-	}
-	l.Data = entry.Marshal()
-	return done
+	return m.logs.Alter(key)
 }

@@ -91,7 +91,7 @@ func (h *memoryHandle) Create(version raft.SnapshotVersion, index, term uint64, 
 
 // Write implements io.Writer.
 func (s *memorySink) Write(b []byte) (int, error) {
-	if err := s.handle.disk.snapshotFails(); err != nil {
+	if err := s.handle.with(func(m *Memory) error { return m.snapshotFault }); err != nil {
 		n, _ := s.Buffer.Write(b[:len(b)/2])
 		return n, err
 	}

@@ -121,6 +121,13 @@ var ofStorage = []Mutant{
 		Checks: []Check{{"raftstore/replica/termstore", "TestStoredTermsNeverGoBack"}},
 	},
 	{
+		Name: "vote-before-its-term", Bug: "a vote is on the disk and its term is not, so a power cut leaves a server in an earlier term than it voted in",
+		File:   "raftstore/replica/termstore/termstore.go",
+		Old:    `	if err := s.prepare(string(key), value); err != nil {`,
+		New:    "\tif s.raftRuns && string(key) == TermKey {\n\t\treturn nil\n\t}\n\tif err := s.prepare(string(key), value); err != nil {",
+		Checks: []Check{{"test/simulation/replicas", "TestReplicas"}},
+	},
+	{
 		Name: "vote-cut-short", Bug: "a power cut inside a vote leaves the candidate of an earlier one beside the new term",
 		File:   "raftstore/replica/termstore/termstore.go",
 		Old:    `	return s.write([]byte(VoteCandidateKey), []byte{})`,

@@ -1,5 +1,9 @@
-// Package memorylog holds the entries of a log in memory: for tests in fake time, and for clusters that end with their process.
+// Package memorylog is what the disks of tests keep a log in: in memory, or in segments on files that a test loses parts of.
 //
-// It imports nothing of ours. Promises: First and Last bound what is there, without gaps if Put made none; an entry that was
-// put is never changed, so clones share them. Callers lock. Tested as it is, and with raftstore/replica as the log of its disk in memory.
+// It owns the log in memory with the ways to damage it, the order of those who write to segments in fake time, and what tests
+// look at of a disk. The replica's Memory is made of it; it may import what keeps the log in production.
+//
+// Promises: entries are never changed in place. Who waits for a disk in fake time waits at a channel, so that time goes on.
+//
+// Tested through raftstore, and by the log's own tests in raftstore/replica.
 package memorylog

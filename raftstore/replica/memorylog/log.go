@@ -6,15 +6,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Log is a log in memory. The zero value is empty. Entries are never changed. It has no lock of its own.
+// Log is a log in memory. The zero value is empty. Entries are never changed.
 type Log struct {
-	// Entries are by index.
+	// Entries are those that are there, by index.
 	Entries map[uint64]*raft.Log
 	// First and Last are the bounds of what is there, 0 if there is nothing.
 	First, Last uint64
 }
 
-// Put adds an entry, or writes over the one of its index.
+// Put adds an entry.
 func (l *Log) Put(e *raft.Log) {
 	if l.Entries == nil {
 		l.Entries = map[uint64]*raft.Log{}
@@ -49,7 +49,7 @@ func (l *Log) CutAfter(index uint64) {
 	}
 }
 
-// Clone returns a copy that shares the entries.
+// Clone copies the log.
 func (l *Log) Clone() Log {
 	return Log{Entries: maps.Clone(l.Entries), First: l.First, Last: l.Last}
 }

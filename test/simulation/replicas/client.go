@@ -87,7 +87,8 @@ func (w *World) one(s *raftstore.Store, number int) {
 	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 	defer cancel()
 	value := fmt.Sprint("crowd-", number)
-	c := client{world: w, number: clientCount + watcherCount, random: rand.New(rand.NewPCG(w.plan.Seed, uint64(1000+number))), known: map[string]uint64{}}
+	c := client{world: w, number: clientCount + watcherCount, known: map[string]uint64{}}
+	c.random = rand.New(rand.NewPCG(w.plan.Seed, uint64(1000+number)))
 	c.write(ctx, s, fmt.Sprint(prefix, "crowd/", number%100), value)
 }
 

@@ -39,7 +39,8 @@ var _ net.Conn = (*conn)(nil)
 // inOrder sorts connections by their links and numbers.
 func inOrder(conns []*conn) []*conn {
 	slices.SortFunc(conns, func(a, b *conn) int {
-		return cmp.Or(cmp.Compare(a.out.from, b.out.from), cmp.Compare(a.out.to, b.out.to), cmp.Compare(a.number, b.number), cmp.Compare(a.side, b.side))
+		links := cmp.Or(cmp.Compare(a.out.from, b.out.from), cmp.Compare(a.out.to, b.out.to))
+		return cmp.Or(links, cmp.Compare(a.number, b.number), cmp.Compare(a.side, b.side))
 	})
 	return conns
 }

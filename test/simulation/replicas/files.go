@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/replica"
+	"github.com/setpoint-io/setpoint/raftstore/replica/memorylog"
 	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
 
@@ -42,7 +43,7 @@ type files struct {
 	keeps bool
 }
 
-var _ replica.LogFiles = (*files)(nil)
+var _ memorylog.Files = (*files)(nil)
 
 func newFiles(base string, seed uint64) *files {
 	return &files{base: base, random: rand.New(rand.NewPCG(seed, 3)), synced: map[uint64][]byte{}, names: map[string]uint64{}, delay: syncTime}
@@ -50,7 +51,7 @@ func newFiles(base string, seed uint64) *files {
 
 func (f *files) dir() string { return filepath.Join(f.base, fmt.Sprint(f.life)) }
 
-// Open implements replica.LogFiles.
+// Open implements memorylog.Files.
 func (f *files) Open() (*segments.Log, error) {
 	f.mu.Lock()
 	dir, life := f.dir(), f.life
@@ -61,7 +62,7 @@ func (f *files) Open() (*segments.Log, error) {
 	return segments.OpenWith(dir, func(file *os.File) error { return f.sync(life, dir, file) }, firstBytes, mostBytes)
 }
 
-// Wipe implements replica.LogFiles.
+// Wipe implements memorylog.Files.
 func (f *files) Wipe() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

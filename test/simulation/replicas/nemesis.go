@@ -46,8 +46,10 @@ func (n *nemesis) next() {
 		if n.over {
 			return
 		}
-		faults := []func(){n.crash, n.crash, n.crash, n.stop, n.isolate, n.isolate, n.cutOne, n.cutOne, n.cutPair, n.transfer, n.slowLink, n.slowDisk,
-			n.kill, n.eio, n.eio, n.noSpace, n.noSnapshots, n.noSnapshots, n.wipe, n.guest, n.crowd}
+		faults := []func(){
+			n.crash, n.crash, n.crash, n.stop, n.kill, n.isolate, n.isolate, n.cutOne, n.cutOne, n.cutPair, n.slowLink,
+			n.transfer, n.slowDisk, n.eio, n.eio, n.noSpace, n.noSnapshots, n.noSnapshots, n.wipe, n.guest, n.crowd,
+		}
 		faults[n.random.IntN(len(faults))]()
 		n.world.did.Faults++
 		n.next()
@@ -201,7 +203,8 @@ func (n *nemesis) order(change func(context.Context, *server) error, done func()
 // crowdSize is how many commands a crowd sends through one server at once: more than a quarter of a session's window.
 const crowdSize = 3000
 
-// crowd sends many commands at once and cuts the leader off meanwhile, so that many answers are lost. It needs a judge who sees everything.
+// crowd sends many commands at once and cuts the leader off meanwhile, so that many answers are lost. It needs a judge who sees
+// everything.
 func (n *nemesis) crowd() {
 	s := n.any()
 	store := s.running()

@@ -138,7 +138,8 @@ func (n *network) dial(ctx context.Context, from, to, protocol string) (net.Conn
 func (n *network) end(out link, number, side uint64) *conn {
 	h := fnv.New64a()
 	fmt.Fprint(h, out.from, out.to, number, side)
-	c := &conn{network: n, out: out, number: number, side: side, random: rand.New(rand.NewPCG(n.seed, h.Sum64())), changed: make(chan struct{})}
+	c := &conn{network: n, out: out, number: number, side: side, changed: make(chan struct{})}
+	c.random = rand.New(rand.NewPCG(n.seed, h.Sum64()))
 	n.conns[c] = struct{}{}
 	return c
 }

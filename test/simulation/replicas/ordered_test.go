@@ -4,4 +4,5 @@ package replicas_test
 
 import "runtime"
 
-func init() { setOrder = runtime.SetOrder }
+// setOrder makes the runtime's own choices those of a seed. Package ordered adds it to the runtime.
+var setOrder = runtime.SetOrder

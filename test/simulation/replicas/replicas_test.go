@@ -17,13 +17,10 @@ import (
 var (
 	seeds  = flag.Uint64("seeds", 3, "how many seeds are played")
 	first  = flag.Uint64("seed", 1, "the first seed")
-	length = flag.Duration("length", 20*time.Second, "how long faults come in each seed, in fake time")
+	length = flag.Duration("length", 4*time.Second, "how long faults come in each seed, in fake time")
 	steps  = flag.String("steps", "", "a file that gets every step of the last seed")
 	repeat = flag.Int("repeat", 1, "how often each seed is played; the traces are compared")
 )
-
-// setOrder makes the runtime's own choices those of a seed, where the runtime can: see ordered_test.go.
-var setOrder = func(uint64) {}
 
 // play plays a seed in a bubble, on one processor and without the collector: both would choose an order of their own.
 func play(t *testing.T, plan replicas.Plan) (did replicas.Summary, err error) {

@@ -42,7 +42,8 @@ func (w *World) slowLeader() error {
 	return nil
 }
 
-// foundAgain kills all servers, takes the disks of all but one away, and starts those: there was a cluster, so they must not found another.
+// foundAgain kills all servers, takes the disks of all but one away, and starts those: there was a cluster, so they must not
+// found another.
 func (w *World) foundAgain() error {
 	members := w.members()
 	for _, s := range members {
