@@ -37,8 +37,8 @@ func (s Source) fromPool(services []*corev1.Service, w world) []decision {
 	return decisions
 }
 
-// had are the addresses that a Service has and may keep: of its families, free for its ports, and it asks for no others, nor for one that it
-// cannot have. What it gives back so is free before the first Service chooses.
+// had are the addresses that a Service has and may keep: of its families, free for its ports, and it asks for no others, nor for one
+// that it cannot have. What it gives back so is free before the first Service chooses.
 func (p *pool) had(service *corev1.Service) (ips []netip.Addr) {
 	if reason, _ := p.refusal(service); reason != "" {
 		return nil
