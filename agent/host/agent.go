@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/net/router"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/node/gossip"
+	"github.com/setpoint-io/setpoint/agent/node/knownservers"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -132,22 +133,23 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	ip, ip6, err := o.nodeIP()
+	known := o.known()
+	ip, ip6, err := o.nodeIP(known.Now())
 	if err != nil {
 		return err
 	}
-	traffic := o.traffic()
+	traffic := o.traffic(known.Now())
 	traffic.Look(ctx) // what an earlier agent has left may keep this one from the servers
 	life, err := o.life()
 	if err != nil {
 		return err
 	}
-	membership, err := o.join(ctx, life)
+	membership, err := o.join(ctx, life, known)
 	if err != nil {
 		return err
 	}
 	own := membership.Node()
-	client, gateways, err := failoverClients(membership.Client(), o.Servers, life)
+	client, gateways, err := failoverClients(membership.Client(), known, life)
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func Run(ctx context.Context, o Options) error {
 	})
 	group.Go(func() error {
 		return RunLiveness(ctx, LivenessConfig{
-			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Life: life,
+			NodeName: o.Name, Known: known, Identity: membership.Client(), Life: life,
 			Gossip: o.gossip(ip), GossipKey: own.GossipKey, Logger: o.Logger,
 			Gossiping: func(here string, servers []string) {
 				gossipPort.Store(reserved.PortOf(here))
@@ -197,17 +199,21 @@ func (o *Options) gossip(ip net.IP) *gossip.Membership {
 	return &gossip.Membership{BindAddress: o.GossipAddress, AdvertiseIP: ip.String()}
 }
 
-// nodeIP is the address given, or the one from which the first server is reached; second is that of IPv6, if it was given.
-func (o *Options) nodeIP() (first, second net.IP, err error) {
+// nodeIP is the address given, or the one from which the first server is reached that has an address. The
+// second is that of IPv6, if it was given.
+func (o *Options) nodeIP(servers []string) (first, second net.IP, err error) {
 	if o.NodeIP != "" {
 		return parseNodeIP(o.NodeIP)
 	}
-	conn, err := net.Dial("udp", o.Servers[0]) // sends nothing: only asks for the route
-	if err != nil {
-		return nil, nil, fmt.Errorf("which address of this machine reaches %s? give --node-ip: %w", o.Servers[0], err)
+	for _, server := range servers { // the name of one that was removed may mean nothing any more
+		var conn net.Conn
+		if conn, err = net.Dial("udp", server); err == nil { // sends nothing: only asks for the route
+			defer conn.Close()
+			return conn.LocalAddr().(*net.UDPAddr).IP, nil, nil
+		}
+		err = fmt.Errorf("which address of this machine reaches %s? give --node-ip: %w", server, err)
 	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).IP, nil, nil
+	return nil, nil, err
 }
 
 // parseNodeIP reads the flag: one address, or one of each family.
@@ -224,13 +230,15 @@ func parseNodeIP(text string) (first, second net.IP, err error) {
 }
 
 // failoverClients talk to whichever of the servers of the node's life of the cluster answers: the second one is for custom resources.
-func failoverClients(identity *trust.Live, servers []string, life *clusterlife.Pin) (kubernetes.Interface, dynamic.Interface, error) {
-	transport, err := failover.New(identity, servers)
+func failoverClients(
+	identity *trust.Live, known *knownservers.List, life *clusterlife.Pin,
+) (kubernetes.Interface, dynamic.Interface, error) {
+	transport, err := failover.New(identity, known.Now)
 	if err != nil {
 		return nil, nil, err
 	}
 	config := &rest.Config{
-		Host: "https://" + servers[0], QPS: -1, UserAgent: "setpoint-agent/" + process.Version,
+		Host: "https://" + known.Now()[0], QPS: -1, UserAgent: "setpoint-agent/" + process.Version,
 		Transport: transport.Through(life.Through),
 		ContentConfig: rest.ContentConfig{
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",

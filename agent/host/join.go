@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/setpoint-io/setpoint/agent/base/private"
+	"github.com/setpoint-io/setpoint/agent/node/knownservers"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
@@ -16,7 +17,7 @@ func (o *Options) Join(ctx context.Context) (*join.Membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.join(ctx, life)
+	return o.join(ctx, life, o.known())
 }
 
 // life is the one that the data directory has pinned.
@@ -24,8 +25,13 @@ func (o *Options) life() (*clusterlife.Pin, error) {
 	return clusterlife.Open(o.DataDir, private.WriteFile, o.Logger)
 }
 
-func (o *Options) join(ctx context.Context, life *clusterlife.Pin) (*join.Membership, error) {
-	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: o.Servers, Through: life.Through, Logger: o.Logger}
+// known are the servers that the data directory knows, or --servers.
+func (o *Options) known() *knownservers.List {
+	return knownservers.Open(o.DataDir, o.Servers, private.WriteFile, o.Logger)
+}
+
+func (o *Options) join(ctx context.Context, life *clusterlife.Pin, known *knownservers.List) (*join.Membership, error) {
+	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: known.Now, Through: life.Through, Logger: o.Logger}
 	if o.TokenFile != "" {
 		config.Token = o.token
 	}

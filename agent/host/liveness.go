@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-io/setpoint/agent/node/gossip"
+	"github.com/setpoint-io/setpoint/agent/node/knownservers"
 	"github.com/setpoint-io/setpoint/agent/node/session"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
@@ -24,8 +25,10 @@ const sessionLeaseInterval = time.Minute
 // LivenessConfig configures the session and the gossip of an agent.
 type LivenessConfig struct {
 	NodeName string
-	// Servers are "host:port".
+	// Servers are "host:port"; with Known they are not looked at.
 	Servers []string
+	// Known are the servers, and is told of what servers say of that. Nil: Servers, and what they say since.
+	Known *knownservers.List
 	// Identity is the node's; only servers are trusted.
 	Identity *trust.Live
 	// Life is that of the cluster: no session is held elsewhere. Nil: any life will do.
@@ -59,8 +62,15 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 			pool.Rejoin()
 		}
 	}
-	for _, server := range c.Servers {
-		client.Servers = append(client.Servers, "https://"+server)
+	known := c.Known
+	if known == nil {
+		known = knownservers.Fixed(c.Servers, c.Logger)
+	}
+	client.Told, client.Servers = known.Told, func() (urls []string) {
+		for _, server := range known.Now() {
+			urls = append(urls, "https://"+server)
+		}
+		return urls
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return client.Run(ctx) })

@@ -32,12 +32,12 @@ func newTraffic(loopbackPorts bool, servers []string, ports []owntraffic.Port, l
 }
 
 // traffic is that of an agent with these flags.
-func (o *Options) traffic() *traffic {
+func (o *Options) traffic(servers []string) *traffic {
 	ports := append(tunnels(), owntraffic.TCP(o.Port))
 	if number := int(reserved.PortOf(o.GossipAddress)); number != 0 {
 		ports = append(ports, owntraffic.TCP(number), owntraffic.UDP(number))
 	}
-	return newTraffic(false, o.Servers, ports, o.Logger)
+	return newTraffic(false, servers, ports, o.Logger)
 }
 
 // ports are those of a node without gossip.

@@ -1,7 +1,8 @@
 // Package failover sends the requests of agents and servers to servers.
 //
 // It owns the connections to servers: how long a dial and the beginning of an answer may take, how a dead server is
-// noticed, and which server is asked next when one cannot be reached or says that it cannot serve. Agents reach servers by
+// noticed, and which server of those that there are now
+// is asked next when one cannot be reached or says that it cannot serve. Agents reach servers by
 // it, and servers each other. It calls internal/trust, whose identities it shows, and internal/clusterlife, for refusals
 // of another life.
 //

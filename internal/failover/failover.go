@@ -6,7 +6,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
@@ -31,25 +32,22 @@ const (
 // caller, who sees what may be repeated (Retry-After, which client-go follows), and its next request goes to the next
 // server.
 type Failover struct {
-	servers   []string
-	current   atomic.Uint32
+	servers   func() []string
 	transport http.RoundTripper
+
+	mu      sync.Mutex
+	current string // it may be a server no more
 }
 
-// New returns one for servers that are host:port. It begins with any of them, so that many agents do not all begin
-// with the same.
-func New(live *trust.Live, servers []string) (*Failover, error) {
+// New returns one for the servers that there are at the time of each request, host:port, at least one. It begins with any of
+// them, so that many agents do not all begin with the same.
+func New(live *trust.Live, servers func() []string) (*Failover, error) {
 	config, err := live.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
-	f := &Failover{servers: servers, transport: trust.NewTransport(live, config, impatient)}
-	f.current.Store(anyOf(len(servers)))
-	return f, nil
+	return &Failover{servers: servers, transport: trust.NewTransport(live, config, impatient)}, nil
 }
-
-// anyOf is a number below n, or 0.
-func anyOf(n int) uint32 { return rand.Uint32N(uint32(max(n, 1))) }
 
 // impatient is Transport for requests that servers answer within answerTimeout.
 func impatient(config *tls.Config) *http.Transport {
@@ -77,17 +75,18 @@ func Transport(config *tls.Config) *http.Transport {
 // RoundTrip implements http.RoundTripper.
 func (f *Failover) RoundTrip(r *http.Request) (*http.Response, error) {
 	var errs []error
-	for range f.servers {
-		n := f.current.Load()
-		response, err := f.transport.RoundTrip(f.towards(r, n))
+	servers := f.servers()
+	for range servers {
+		server := f.at(servers)
+		response, err := f.transport.RoundTrip(towards(r, server))
 		if err == nil {
 			if cannotServe(response) {
-				f.current.CompareAndSwap(n, n+1)
+				f.leave(servers, server)
 			}
 			return response, nil
 		}
 		errs = append(errs, err)
-		f.current.CompareAndSwap(n, n+1)
+		f.leave(servers, server)
 		if !neverSent(err) || r.Context().Err() != nil {
 			break
 		}
@@ -95,10 +94,28 @@ func (f *Failover) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.Join(errs...)
 }
 
-func (f *Failover) towards(r *http.Request, n uint32) *http.Request {
+// at is the server to ask now: any, if the one asked last is none any more.
+func (f *Failover) at(servers []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Contains(servers, f.current) {
+		f.current = servers[rand.IntN(len(servers))]
+	}
+	return f.current
+}
+
+// leave goes on to the next server, unless another request has done so.
+func (f *Failover) leave(servers []string, server string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.current == server {
+		f.current = servers[(slices.Index(servers, server)+1)%len(servers)]
+	}
+}
+
+func towards(r *http.Request, server string) *http.Request {
 	to := r.Clone(r.Context())
-	to.URL.Host = f.servers[int(n)%len(f.servers)]
-	to.Host = to.URL.Host
+	to.URL.Host, to.Host = server, server
 	if r.GetBody != nil {
 		if body, err := r.GetBody(); err == nil { // a try before may have read of it
 			to.Body = body

@@ -43,7 +43,7 @@ func TestWhoCannotServeIsLeft(t *testing.T) {
 		"nobody has a leader":     {servers{"a": 503, "b": 503, "c": 503}, []string{"a", "b", "c", "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &Failover{servers: []string{"a", "b", "c"}, transport: c.codes}
+			f := &Failover{servers: func() []string { return []string{"a", "b", "c"} }, current: "a", transport: c.codes}
 			var got []string
 			for range 4 {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://any/", nil)
@@ -64,11 +64,34 @@ func TestWhoCannotServeIsLeft(t *testing.T) {
 	}
 }
 
+// TestServersComeAndGo: requests go to the servers that there are when they are made.
+func TestServersComeAndGo(t *testing.T) {
+	now := []string{"a"}
+	f := &Failover{servers: func() []string { return now }, transport: servers{"a": 200, "b": 200, "c": 503, "d": 200}}
+	for _, step := range []struct{ servers, want string }{
+		{"a", "a"}, {"a,b", "a"}, {"b", "b"}, {"c", "c"}, {"d,c", "c"}, {"d,c", "d"}, {"b,c,d", "d"},
+	} {
+		now = strings.Split(step.servers, ",")
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://any/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := f.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if got := response.Request.URL.Host; got != step.want {
+			t.Errorf("of %s: answered by %s, want %s", step.servers, got, step.want)
+		}
+	}
+}
+
 // TestAgentsBeginAtAnyServer: a thousand agents that begin at the same one would leave it together too.
 func TestAgentsBeginAtAnyServer(t *testing.T) {
-	begun := map[uint32]bool{}
+	begun := map[string]bool{}
 	for range 200 {
-		begun[anyOf(3)] = true
+		begun[new(Failover).at([]string{"a", "b", "c"})] = true
 	}
 	if len(begun) != 3 {
 		t.Errorf("of three servers some are never the first: %v", begun)

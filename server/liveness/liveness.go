@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -67,6 +68,7 @@ type Liveness struct {
 	sessions *session.Service
 	exchange *session.Exchange
 	pool     *gossip.Pool // nil without gossip
+	voters   atomic.Pointer[[]string]
 	feed     *feed
 
 	mu     sync.Mutex
@@ -92,9 +94,10 @@ func New(ctx context.Context, c Config) (*Liveness, error) {
 	}
 	l := &Liveness{config: c, reach: reach, feed: newFeed(), gossip: map[string]gossipVerdict{}}
 	l.table = session.NewTable(c.Name, l.feed.add)
-	l.table.SetServers(l.servers(c.Members()))
+	l.regroup(c.Members())
 	l.sessions = session.NewService(session.ServiceConfig{
 		Table: l.table, Led: c.Led, Node: callingNode, GossipAddresses: l.GossipAddresses, Logger: c.Logger,
+		Servers: func() []string { return *l.voters.Load() },
 	})
 	l.exchange = session.NewExchange(session.ExchangeConfig{Table: l.table, View: l.view, Logger: c.Logger})
 	l.pool = c.Gossip.Join(gossip.Config{
@@ -119,14 +122,26 @@ func (l *Liveness) servers(members []Server) (s session.Servers) {
 // follow keeps to the membership of the log until ctx ends.
 func (l *Liveness) follow(ctx context.Context) error {
 	known := l.config.Members()
-	l.table.SetServers(l.servers(known))
+	l.regroup(known)
 	for process.Sleep(ctx, membersInterval) {
 		if now := l.config.Members(); !slices.EqualFunc(now, known, Server.equal) {
 			known = now
-			l.table.SetServers(l.servers(now))
+			l.regroup(now)
 		}
 	}
 	return nil
+}
+
+// regroup tells sessions who the servers are, and through them the agents: those that vote, since a newcomer cannot serve yet.
+func (l *Liveness) regroup(members []Server) {
+	voters := []string{}
+	for _, m := range members {
+		if m.Voter {
+			voters = append(voters, m.Endpoint)
+		}
+	}
+	l.voters.Store(&voters)
+	l.table.SetServers(l.servers(members))
 }
 
 // GossipAddresses are where the servers gossip, for agents.

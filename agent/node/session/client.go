@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,14 +40,17 @@ const (
 
 // Client is an agent's side: one session to one of several servers.
 type Client struct {
-	// Servers are base URLs, "https://host:port"; at least one.
-	Servers []string
+	// Servers are the base URLs of those that there are now, "https://host:port"; at least one. It is asked before each try.
+	Servers func() []string
 	// HTTP speaks HTTP/2 with the node's certificate.
 	HTTP *http.Client
 	// GossipAddresses, if set, is called with each answer of the server: where the
 	// servers gossip. It must not block.
 	GossipAddresses func(addresses []string)
-	Logger          *slog.Logger
+	// Told, if set, is called with each answer too: which servers there are, host:port, at most ServersMax; none if the server does not
+	// tell. The connection has proved that it is a server. It must not block for long.
+	Told   func(servers []string)
+	Logger *slog.Logger
 
 	instance string
 	counter  uint64
@@ -55,27 +59,36 @@ type Client struct {
 // Run keeps a session until ctx ends, then says goodbye. When a session breaks it
 // goes to the next server at once.
 func (c *Client) Run(ctx context.Context) error {
-	if len(c.Servers) == 0 {
-		return errors.New("session: no servers")
-	}
 	c.instance = uuid.NewString()
-	next, failed := rand.IntN(len(c.Servers)), 0
+	server, failed := "", 0
 	for ctx.Err() == nil {
-		server := c.Servers[next%len(c.Servers)]
+		servers := c.Servers()
+		if len(servers) == 0 {
+			return errors.New("session: no servers")
+		}
+		server = after(servers, server)
 		opened, err := c.keep(ctx, server)
 		if ctx.Err() != nil {
 			break
 		}
 		c.Logger.Debug("session ended", "server", server, "opened", opened, "err", err)
-		next++
 		if failed++; opened {
 			failed = 0
 		}
-		if rounds := failed / len(c.Servers); rounds > 0 && failed%len(c.Servers) == 0 {
+		if rounds := failed / len(servers); rounds > 0 && failed%len(servers) == 0 {
 			pause(ctx, min(roundPauseMax, roundPauseMin<<min(rounds-1, 10)), nil)
 		}
 	}
 	return nil
+}
+
+// after is the server that follows one of the list, or any of them if that is in it no more.
+func after(servers []string, last string) string {
+	at := slices.Index(servers, last)
+	if at < 0 {
+		return servers[rand.IntN(len(servers))]
+	}
+	return servers[(at+1)%len(servers)]
 }
 
 // conversation is one session while it lasts.
@@ -93,7 +106,7 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	c.counter++
-	client := sessionpbconnect.NewSessionServiceClient(c.HTTP, server, connect.WithReadMaxBytes(messageLimitBytes))
+	client := sessionpbconnect.NewSessionServiceClient(c.HTTP, server, connect.WithReadMaxBytes(answerLimitBytes))
 	stream := client.Keep(streamCtx)
 	hangUp := func() {
 		cancel()
@@ -123,6 +136,10 @@ func (c *Client) hear(answer *sessionpb.KeepResponse) time.Duration {
 	if c.GossipAddresses != nil {
 		addresses := answer.GetGossipAddresses()
 		c.GossipAddresses(addresses[:min(len(addresses), gossipAddressesMax)])
+	}
+	if c.Told != nil {
+		servers := answer.GetServers()
+		c.Told(servers[:min(len(servers), ServersMax)])
 	}
 	return pingInterval(answer)
 }

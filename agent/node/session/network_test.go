@@ -24,10 +24,11 @@ type network struct {
 	apart     map[[2]string]bool
 	gone      map[string]bool     // dial no more
 	told      map[string][]string // agents: where the servers gossip
+	servers   map[string][]string // agents and servers: which servers they know
 }
 
 func newNetwork(t *testing.T) *network {
-	return &network{t: t, listeners: map[string]*listener{}, links: map[*link]struct{}{}, apart: map[[2]string]bool{}, gone: map[string]bool{}, told: map[string][]string{}}
+	return &network{t: t, listeners: map[string]*listener{}, links: map[*link]struct{}{}, apart: map[[2]string]bool{}, gone: map[string]bool{}, told: map[string][]string{}, servers: map[string][]string{}}
 }
 
 // link is one connection, seen from either end.
@@ -173,6 +174,10 @@ func (n *network) server(name string, all ...string) *host {
 	h.led, h.lose = context.WithCancel(n.t.Context())
 	service := NewService(ServiceConfig{Table: h.Table, Led: func() context.Context { return h.led }, Node: callingHost, Logger: logger, GossipAddresses: func() []string {
 		return append(h.GossipAddresses(), name+":7946")
+	}, Servers: func() []string {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.servers[name]
 	}})
 	exchange := NewExchange(ExchangeConfig{Table: h.Table, Logger: logger, View: func() View {
 		return View{Opinions: []Opinion{{Node: "seen-by-" + name}}, Address: name + ":7946"}
@@ -211,6 +216,13 @@ func (h *host) among(all ...string) {
 	h.SetServers(servers)
 }
 
+// tells makes a server tell its agents of all servers; otherwise they know those that the test has named.
+func (h *host) tells(all ...string) {
+	h.network.mu.Lock()
+	defer h.network.mu.Unlock()
+	h.network.servers[h.name] = all
+}
+
 // kill ends a server as its process' death would.
 func (h *host) kill() {
 	h.network.mu.Lock()
@@ -231,8 +243,21 @@ func (n *network) agent(name string, servers ...string) (stop func()) {
 		defer n.mu.Unlock()
 		n.told[name] = addresses
 	}
-	for _, s := range servers {
-		c.Servers = append(c.Servers, fmt.Sprintf("http://%s:1", s))
+	c.Told = func(servers []string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(servers) > 0 {
+			n.servers[name] = servers
+		}
+	}
+	n.servers[name] = servers
+	c.Servers = func() (urls []string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, s := range n.servers[name] {
+			urls = append(urls, fmt.Sprintf("http://%s:1", s))
+		}
+		return urls
 	}
 	var running sync.WaitGroup
 	running.Go(func() {

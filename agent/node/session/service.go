@@ -15,8 +15,14 @@ import (
 	"github.com/setpoint-io/setpoint/agent/node/session/sessionpb/sessionpbconnect"
 )
 
-// messageLimitBytes bounds a message of an agent.
-const messageLimitBytes = 4 << 10
+const (
+	// messageLimitBytes bounds a message of an agent.
+	messageLimitBytes = 4 << 10
+	// answerLimitBytes bounds one of a server: ServersMax of the longest names, and where they gossip.
+	answerLimitBytes = 16 << 10
+	// ServersMax is how many servers an agent is told of; more voters than that are left out.
+	ServersMax = 16
+)
 
 // ServiceConfig is the server's side of sessions.
 type ServiceConfig struct {
@@ -27,7 +33,9 @@ type ServiceConfig struct {
 	Node func(ctx context.Context) (name string, ok bool)
 	// GossipAddresses are where the servers gossip, for the agents; nil: nowhere.
 	GossipAddresses func() []string
-	Logger          *slog.Logger
+	// Servers are where the servers serve, host:port, for the agents; nil: they are not told.
+	Servers func() []string
+	Logger  *slog.Logger
 }
 
 // Service holds the sessions of agents.
@@ -193,6 +201,10 @@ func (s *Service) answer() *sessionpb.KeepResponse {
 	answer := &sessionpb.KeepResponse{DeadlineMilliseconds: pingGrace.Milliseconds()}
 	if s.config.GossipAddresses != nil {
 		answer.GossipAddresses = s.config.GossipAddresses()
+	}
+	if s.config.Servers != nil {
+		servers := s.config.Servers()
+		answer.Servers = servers[:min(len(servers), ServersMax)]
 	}
 	return answer
 }

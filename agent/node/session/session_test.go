@@ -292,6 +292,46 @@ func TestRemovedServer(t *testing.T) {
 	})
 }
 
+// TestAllServersAreReplaced one by one, and the agent, which was told of the first ones only, is never lost: each server tells it
+// who the servers are.
+func TestAllServersAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		all := []string{"s1", "s2", "s3"}
+		hosts := map[string]*host{}
+		regroup := func(names ...string) {
+			for _, name := range names {
+				if hosts[name] == nil {
+					hosts[name] = n.server(name, names...)
+				}
+				hosts[name].among(names...)
+				hosts[name].tells(names...)
+			}
+		}
+		regroup(all...)
+		n.agent("n1", all...)
+		hosts["s1"].expect(t, time.Second, "n1", Alive)
+		for _, next := range []string{"s4", "s5", "s6"} {
+			regroup(append(all, next)...)
+			hosts[next].expect(t, 2*pingGrace, "n1", Alive)
+			former := hosts[all[0]]
+			all = append(all[1:], next)
+			regroup(all...)
+			former.lose()
+			hosts[next].notLost(t, noticed, "n1")
+			former.kill()
+			for _, name := range all {
+				hosts[name].notLost(t, 2*pingGrace, "n1")
+			}
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if diff := cmp.Diff([]string{"s4", "s5", "s6"}, n.servers["n1"]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // TestAgentsLearnWhereServersGossip with their session, also of a server that comes later.
 func TestAgentsLearnWhereServersGossip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -336,7 +376,7 @@ func TestQuiet(t *testing.T) {
 }
 
 func TestClientWithoutServers(t *testing.T) {
-	if err := (&Client{Logger: slog.New(slog.DiscardHandler)}).Run(context.Background()); err == nil {
+	if err := (&Client{Servers: func() []string { return nil }, Logger: slog.New(slog.DiscardHandler)}).Run(context.Background()); err == nil {
 		t.Error("no error")
 	}
 }

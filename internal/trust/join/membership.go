@@ -28,8 +28,8 @@ type Membership struct {
 // MembershipConfig is who an agent is, and where it keeps what it holds.
 type MembershipConfig struct {
 	NodeName, DataDir string
-	// Servers are host:port.
-	Servers []string
+	// Servers are those that there are now, host:port. It is asked before each round over them.
+	Servers func() []string
 	// Token returns the text of a join token; it is asked only when one is needed.
 	// Nil: there is none.
 	Token func(context.Context) (string, error)
@@ -72,7 +72,7 @@ func (m *Membership) join(ctx context.Context, token string) error {
 		return err
 	}
 	node, err := Join(ctx, Config{
-		Servers: c.Servers, Token: token, NodeName: c.NodeName, KeyPEM: keyPEM, Through: c.Through, Logger: c.Logger,
+		Servers: c.Servers(), Token: token, NodeName: c.NodeName, KeyPEM: keyPEM, Through: c.Through, Logger: c.Logger,
 	})
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (m *Membership) renew(ctx context.Context, now time.Time) error {
 	if !m.held.Valid(m.config.NodeName, now) {
 		return ErrCertificateEnded
 	}
-	node, err := renew(ctx, m.config.Servers, m.config.NodeName, m.held, m.config.Through)
+	node, err := renew(ctx, m.config.Servers(), m.config.NodeName, m.held, m.config.Through)
 	if err != nil {
 		return err
 	}

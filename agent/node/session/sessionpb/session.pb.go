@@ -149,8 +149,10 @@ type KeepResponse struct {
 	DeadlineMilliseconds int64 `protobuf:"varint,1,opt,name=deadline_milliseconds,json=deadlineMilliseconds,proto3" json:"deadline_milliseconds,omitempty"`
 	// Where the servers gossip, "ip:port": the agent joins their pool there.
 	GossipAddresses []string `protobuf:"bytes,2,rep,name=gossip_addresses,json=gossipAddresses,proto3" json:"gossip_addresses,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Where the API is served by the voters of the log, "host:port"; empty: the server does not tell.
+	Servers       []string `protobuf:"bytes,3,rep,name=servers,proto3" json:"servers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *KeepResponse) Reset() {
@@ -193,6 +195,13 @@ func (x *KeepResponse) GetDeadlineMilliseconds() int64 {
 func (x *KeepResponse) GetGossipAddresses() []string {
 	if x != nil {
 		return x.GossipAddresses
+	}
+	return nil
+}
+
+func (x *KeepResponse) GetServers() []string {
+	if x != nil {
+		return x.Servers
 	}
 	return nil
 }
@@ -546,10 +555,11 @@ const file_agent_node_session_sessionpb_session_proto_rawDesc = "" +
 	"\vKeepRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\x04R\acounter\x12\x18\n" +
-	"\agoodbye\x18\x03 \x01(\bR\agoodbye\"n\n" +
+	"\agoodbye\x18\x03 \x01(\bR\agoodbye\"\x88\x01\n" +
 	"\fKeepResponse\x123\n" +
 	"\x15deadline_milliseconds\x18\x01 \x01(\x03R\x14deadlineMilliseconds\x12)\n" +
-	"\x10gossip_addresses\x18\x02 \x03(\tR\x0fgossipAddresses\"F\n" +
+	"\x10gossip_addresses\x18\x02 \x03(\tR\x0fgossipAddresses\x12\x18\n" +
+	"\aservers\x18\x03 \x03(\tR\aservers\"F\n" +
 	"\x0fExchangeRequest\x123\n" +
 	"\x06digest\x18\x01 \x01(\v2\x1b.setpoint.session.v1.DigestR\x06digest\"G\n" +
 	"\x10ExchangeResponse\x123\n" +
