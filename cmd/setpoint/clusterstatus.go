@@ -2,37 +2,36 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/clusterstatus"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
 // statusTimeout bounds how long the servers, asked at once, may take to tell their status.
-const statusTimeout = 3 * time.Second
+const statusTimeout = clusterstatus.Timeout
 
-var errNobodyAnswers = errors.New("no server answers")
+var (
+	errNobodyAnswers = errors.New("no server answers")
+	errPersonNeeded  = errors.New("this cluster needs somebody: the last line says why")
+)
 
 func newClusterStatus() *cobra.Command {
 	var kubeconfig, output string
-	cmd := &cobra.Command{Use: "status", Short: "Show replicas, leader, disk, gossip and who runs the control loops"}
+	cmd := &cobra.Command{Use: "status", Short: "Show replicas, leader, disk, gossip and who runs the control loops",
+		Long: "Show the members of the control plane, whichever of them the kubeconfig names, and at the end whether somebody is needed:\n" +
+			"a member that does not answer, no leader, a disk that is full, a certificate that ends. The exit code is 1 then."}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -40,80 +39,28 @@ func newClusterStatus() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		reports := fetchAll(cmd.Context(), configs)
-		if err := printStatus(cmd.OutOrStdout(), reports, output); err != nil {
+		report := clusterstatus.Fetch(cmd.Context(), configs)
+		if err := printStatus(cmd.OutOrStdout(), report, output); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(reports, func(r serverReport) bool { return r.Status != nil }) {
+		switch {
+		case report.Silent():
 			return errNobodyAnswers
+		case report.Verdict.PersonNeeded:
+			return errPersonNeeded
 		}
 		return nil
 	}
 	return withSources(cmd)
 }
 
-// serverReport is one server's answer, or why there is none.
-type serverReport struct {
-	Name   string              `json:"name"`
-	Error  string              `json:"error,omitempty"`
-	Status *admin.ServerStatus `json:"status,omitempty"`
-}
-
-// fetchAll asks all servers at once.
-func fetchAll(ctx context.Context, configs map[string]*rest.Config) []serverReport {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	names := slices.Sorted(maps.Keys(configs))
-	reports := make([]serverReport, len(names))
-	var asking sync.WaitGroup
-	for i, name := range names {
-		asking.Go(func() {
-			reports[i].Name = name
-			status, err := admin.FetchStatus(ctx, configs[name])
-			if err != nil {
-				reports[i].Error = whyNoAnswer(err)
-				return
-			}
-			reports[i].Status = status
-		})
-	}
-	asking.Wait()
-	return reports
-}
-
-// whyNoAnswer is what kept a server from answering, in a few words.
-func whyNoAnswer(err error) string {
-	var timeout net.Error
-	name := (*net.DNSError)(nil)
-	switch expired, ok := errors.AsType[kubeconfig.ExpiredError](err); {
-	case ok:
-		return "your certificate expired on " + expired.End.Format(time.DateOnly)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "no route to it"
-	case errors.As(err, &name):
-		return "unknown host " + name.Name
-	case errors.As(err, new(x509.UnknownAuthorityError)),
-		errors.As(err, new(x509.HostnameError)),
-		errors.As(err, new(x509.CertificateInvalidError)):
-		return "its certificate is not trusted"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("no answer within %v", statusTimeout)
-	}
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next // the outer ones name the address again
-	}
-	return err.Error()
-}
-
-func printStatus(w io.Writer, reports []serverReport, output string) error {
-	return printAs(w, output, reports, func(w io.Writer) error {
+func printStatus(w io.Writer, report clusterstatus.Report, output string) error {
+	return printAs(w, output, report, func(w io.Writer) error {
 		if !wantsColor(w) {
-			return printStatusTable(w, reports)
+			return printStatusTable(w, report)
 		}
 		var plain strings.Builder
-		if err := printStatusTable(&plain, reports); err != nil {
+		if err := printStatusTable(&plain, report); err != nil {
 			return err
 		}
 		_, err := io.WriteString(w, colored(plain.String()))
@@ -139,7 +86,8 @@ func colored(table string) string {
 	})
 }
 
-func printStatusTable(w io.Writer, reports []serverReport) error {
+func printStatusTable(w io.Writer, report clusterstatus.Report) error {
+	reports := report.Servers
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "SERVER\tROLE\tTERM\tREVISION\tLOG\tFSYNC P99\tFREE")
 	var any *admin.ServerStatus
@@ -160,12 +108,13 @@ func printStatusTable(w io.Writer, reports []serverReport) error {
 		return err
 	}
 	printExpiry(w, reports, time.Now())
-	return nil
+	_, err := fmt.Fprintf(w, "\n%s\n", report.Verdict.Text)
+	return err
 }
 
 // printExpiry warns of certificates that end soon. Servers renew their own and the
 // administrator's long before, so something keeps them from it.
-func printExpiry(w io.Writer, reports []serverReport, now time.Time) {
+func printExpiry(w io.Writer, reports []clusterstatus.Server, now time.Time) {
 	for _, r := range reports {
 		if r.Status == nil {
 			continue
@@ -185,7 +134,7 @@ func printExpiry(w io.Writer, reports []serverReport, now time.Time) {
 }
 
 // printEncryption says how far the servers are from what is to be encrypted; nothing, if all is well.
-func printEncryption(t io.Writer, reports []serverReport) {
+func printEncryption(t io.Writer, reports []clusterstatus.Server) {
 	for _, r := range reports {
 		if r.Status == nil || r.Status.Encryption == nil {
 			continue

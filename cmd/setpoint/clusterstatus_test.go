@@ -1,39 +1,12 @@
 package main
 
 import (
-	"context"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"net"
-	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
-
-func TestWhyNoAnswer(t *testing.T) {
-	post := func(err error) error { return &url.Error{Op: "Post", URL: "https://10.0.0.1:6443/x", Err: err} }
-	dial := func(err error) error { return post(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{dial(syscall.ECONNREFUSED), "connection refused"},
-		{dial(syscall.EHOSTUNREACH), "no route to it"},
-		{dial(&net.DNSError{Err: "no such host", Name: "server-1"}), "unknown host server-1"},
-		{post(context.DeadlineExceeded), "no answer within 3s"},
-		{post(x509.UnknownAuthorityError{}), "its certificate is not trusted"},
-		{post(fmt.Errorf("read: %w", errors.New("connection reset by peer"))), "connection reset by peer"},
-	} {
-		if got := whyNoAnswer(c.err); got != c.want {
-			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
-		}
-	}
-}
 
 func TestColored(t *testing.T) {
 	table := "SERVER   ROLE\ns1       leader\ns2       unreachable: connection refused\n\nGOSSIP MEMBER\nn1   node   absent\n"

@@ -18,6 +18,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
 		[]string{".", "cmd/setpoint/*", "agent", "agent/runtime/cri/embedded", "agent/runtime/cri/embedded/demo", "agent/host", "agent/base/machine", "agent/net/network", "agent/net/network/wireguard", "agent/reset", "server", "server/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
 		"commands are tested by starting the binary, which is slow, so what can be judged without it stands in packages of its own"},
+	{[]string{"cmd/setpoint/clusterstatus"}, "how the members of the control plane are, and whether somebody is needed", []string{"cmd/setpoint/kubeconfig", "internal/trust", "server/admin"}, "the members of the log count, not the contexts of a kubeconfig"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says", nil, ""},
 	{[]string{"cmd/setpoint/spelling"}, "the names that somebody may have meant", nil, ""},
 	{[]string{"cmd/setpoint/upstreamflags"}, "what there is instead of flags of upstream's API server", nil, "who brings a flag along learns why it is not there"},

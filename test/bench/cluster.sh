@@ -54,7 +54,7 @@ bench() {
 }
 
 leader() {
-  "$setpoint" cluster status --kubeconfig "$dir/trust/admin.kubeconfig" -o json | sed -n 's/.*"leader": "\(.*\)".*/\1/p' | head -n 1
+  { "$setpoint" cluster status --kubeconfig "$dir/trust/admin.kubeconfig" -o json || true; } | sed -n 's/.*"leader": "\(.*\)".*/\1/p' | head -n 1
 }
 
 # end_leader SIGNAL: under writers; the server comes back afterwards.

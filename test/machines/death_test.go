@@ -86,21 +86,23 @@ func (c *Cluster) placedOn(m *Machine) string {
 // suspected asks a server that lives what it knows by gossip.
 func (d *death) suspected(by *Machine) string {
 	out, err := by.Command(d.c.binary, "cluster", "status", "--kubeconfig=/etc/setpoint/"+by.Server+".kubeconfig", "-o", "json")
-	var reports []struct {
-		Status struct {
-			Gossip []liveness.GossipMember `json:"gossip"`
-		} `json:"status"`
+	var report struct {
+		Servers []struct {
+			Status struct {
+				Gossip []liveness.GossipMember `json:"gossip"`
+			} `json:"status"`
+		} `json:"servers"`
 	}
-	if jsonErr := json.Unmarshal([]byte(out), &reports); jsonErr != nil {
+	if jsonErr := json.Unmarshal([]byte(out), &report); jsonErr != nil {
 		return fmt.Sprintf("%v %v: %.300s", err, jsonErr, out) // it fails while a server is away, and answers all the same
 	}
-	for _, report := range reports {
+	for _, server := range report.Servers {
 		alive := func(member liveness.GossipMember) bool { return member.Name == d.m.Node && member.State == "alive" }
-		if len(report.Status.Gossip) > 0 && !slices.ContainsFunc(report.Status.Gossip, alive) {
+		if len(server.Status.Gossip) > 0 && !slices.ContainsFunc(server.Status.Gossip, alive) {
 			return ""
 		}
 	}
-	return fmt.Sprintf("nobody suspects %s: %+v", d.m.Node, reports)
+	return fmt.Sprintf("nobody suspects %s: %+v", d.m.Node, report)
 }
 
 func (d *death) tainted(ctx context.Context) string {

@@ -1,0 +1,113 @@
+package clusterstatus
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server/admin"
+)
+
+func TestWhyNoAnswer(t *testing.T) {
+	post := func(err error) error { return &url.Error{Op: "Post", URL: "https://10.0.0.1:6443/x", Err: err} }
+	dial := func(err error) error { return post(&net.OpError{Op: "dial", Net: "tcp", Err: err}) }
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{dial(syscall.ECONNREFUSED), "connection refused"},
+		{dial(syscall.EHOSTUNREACH), "no route to it"},
+		{dial(&net.DNSError{Err: "no such host", Name: "server-1"}), "unknown host server-1"},
+		{post(context.DeadlineExceeded), "no answer within 3s"},
+		{post(x509.UnknownAuthorityError{}), "its certificate is not trusted"},
+		{post(fmt.Errorf("read: %w", errors.New("connection reset by peer"))), "connection reset by peer"},
+	} {
+		if got := whyNoAnswer(c.err); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// up is a server's answer with members, "!" before the name of one without a vote.
+func up(name, leader string, term uint64, members ...string) Server {
+	s := Server{Name: name, Status: &admin.ServerStatus{Name: name, Leader: leader, Term: term}}
+	for _, m := range members {
+		plain := strings.TrimPrefix(m, "!")
+		s.Status.Servers = append(s.Status.Servers, admin.MemberStatus{Name: plain, Address: plain + ":1", Voter: plain == m})
+	}
+	return s
+}
+
+func down(name string) Server {
+	return Server{Name: name, Error: "connection refused", address: name + ":1"}
+}
+
+func TestVerdict(t *testing.T) {
+	three, five := []string{"a", "b", "c"}, []string{"a", "b", "c", "d", "e"}
+	full := up("a", "a", 1, "a")
+	full.Status.FullDisk = true
+	now := time.Unix(1e9, 0)
+	ending := up("a", "a", 1, "a")
+	ending.Status.Certificates = []trust.Expiry{{Name: "server", Expires: now.Add(time.Hour)}}
+	for _, c := range []struct {
+		servers []Server
+		want    string // "" before the text: nobody is needed
+	}{
+		{[]Server{up("a", "a", 1, "a")}, "the server is up"},
+		{[]Server{up("a", "a", 1, three...), up("b", "a", 1, three...), up("c", "a", 1, three...)}, "all 3 servers are up"},
+		{[]Server{up("a", "a", 1, three...), up("b", "a", 1, three...), down("c")}, "! 1 of 3 servers is down: one more stops writes"},
+		{[]Server{up("a", "", 1, three...), down("b"), down("c")}, "! 2 of 3 servers are down: nothing can be written until 1 more answer"},
+		{[]Server{up("a", "", 1, three...), up("b", "", 1, three...), down("c")},
+			"! 1 of 3 servers is down, and the others have no leader: nothing can be written"},
+		{[]Server{up("a", "", 1, three...), up("b", "", 1, three...), up("c", "", 1, three...)},
+			"! the servers have no leader: nothing can be written"},
+		{[]Server{up("a", "a", 1, five...), up("b", "a", 1, five...), up("c", "a", 1, five...), up("d", "a", 1, five...), down("e")},
+			"! 1 of 5 servers is down: 2 more stop writes"},
+		{[]Server{up("a", "a", 1, "a", "!b"), down("b")}, "! b, which has no vote yet, does not answer"},
+		{[]Server{full}, "! a: its disk is full, and it falls behind"},
+		{[]Server{ending}, "! a: the certificate of the server ends on 2001-09-09"},
+		{[]Server{down("a")}, "! no server answers: nothing can be read or written by these addresses"},
+	} {
+		got := judge(newest(c.servers), c.servers, now)
+		text := got.Text
+		if got.PersonNeeded {
+			text = "! " + text
+		}
+		if text != c.want {
+			t.Errorf("got %q, want %q", text, c.want)
+		}
+	}
+}
+
+// TestMembersCount: a server that was removed is not shown though it answers as ever, and who joined is asked.
+func TestMembersCount(t *testing.T) {
+	answers := []Server{
+		up("removed", "b", 7, "removed", "b", "c"), up("b", "b", 9, "b", "c", "d", "e"), down("c"), down("gone"),
+	}
+	answers[3].address = "e:1" // the kubeconfig has a name of its own for it
+	best := newest(answers)
+	servers, missing := membersOf(best, answers)
+	var got []string
+	for _, s := range servers {
+		got = append(got, s.Name)
+	}
+	if diff := cmp.Diff([]string{"b", "c", "e"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(missing) != 1 || missing[0].Name != "d" {
+		t.Errorf("to be asked: %v", missing)
+	}
+	if alone := newest([]Server{up("stale", "", 12, "stale"), up("b", "b", 9, "b")}); alone.Name != "b" {
+		t.Errorf("a server without a leader is believed: %s", alone.Name)
+	}
+}

@@ -1,0 +1,96 @@
+package clusterstatus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server/admin"
+)
+
+// Verdict says in one line how the cluster is.
+type Verdict struct {
+	Text string `json:"text"`
+	// PersonNeeded: it does not mend this by itself, or has not yet.
+	PersonNeeded bool `json:"personNeeded"`
+}
+
+// judge looks at the servers with the members that best tells of; best is nil if no server answers.
+func judge(best *admin.ServerStatus, servers []Server, now time.Time) Verdict {
+	if best == nil {
+		return Verdict{"no server answers: nothing can be read or written by these addresses", true}
+	}
+	problems := slices.Concat(availability(best, servers), troubles(servers, now))
+	if len(problems) > 0 {
+		return Verdict{strings.Join(problems, "; "), true}
+	}
+	if len(servers) == 1 {
+		return Verdict{"the server is up", false}
+	}
+	return Verdict{fmt.Sprintf("all %d servers are up", len(servers)), false}
+}
+
+// availability is what is wrong with who answers, and what it means for writes.
+func availability(best *admin.ServerStatus, servers []Server) []string {
+	votes := map[string]bool{}
+	for _, m := range best.Servers {
+		votes[m.Name] = votes[m.Name] || m.Voter
+	}
+	voters, down, others := 0, 0, []string{}
+	for _, s := range servers {
+		switch {
+		case votes[s.Name]:
+			voters++
+			if s.Status == nil {
+				down++
+			}
+		case s.Status == nil:
+			others = append(others, fmt.Sprintf("%s, which has no vote yet, does not answer", s.Name))
+		}
+	}
+	spare := voters - down - (voters/2 + 1)
+	switch {
+	case down == 0 && best.Leader == "":
+		return append(others, "the servers have no leader: nothing can be written")
+	case down == 0:
+		return others
+	case spare < 0:
+		return append(others, fmt.Sprintf("%s: nothing can be written until %d more answer", ofAll(down, voters), -spare))
+	case best.Leader == "":
+		return append(others, fmt.Sprintf("%s, and the others have no leader: nothing can be written", ofAll(down, voters)))
+	case spare == 0:
+		return append(others, ofAll(down, voters)+": one more stops writes")
+	}
+	return append(others, fmt.Sprintf("%s: %d more stop writes", ofAll(down, voters), spare+1))
+}
+
+// ofAll is how many servers are down.
+func ofAll(down, all int) string {
+	if down == 1 {
+		return fmt.Sprintf("1 of %d servers is down", all)
+	}
+	return fmt.Sprintf("%d of %d servers are down", down, all)
+}
+
+// troubles are those of servers that answer: their disks, and certificates that nobody has renewed.
+func troubles(servers []Server, now time.Time) (problems []string) {
+	for _, s := range servers {
+		if s.Status == nil {
+			continue
+		}
+		switch {
+		case s.Status.FullDisk:
+			problems = append(problems, s.Name+": its disk is full, and it falls behind")
+		case s.Status.LowSpace:
+			problems = append(problems, s.Name+": its disk is nearly full")
+		}
+		for _, c := range s.Status.Certificates {
+			if c.Expires.Sub(now) < trust.ExpiryWarning {
+				problems = append(problems, fmt.Sprintf("%s: the certificate of the %s ends on %s", s.Name, c.Name, c.Expires.Format(time.DateOnly)))
+			}
+		}
+	}
+	return problems
+}
