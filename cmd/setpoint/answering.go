@@ -16,8 +16,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// answerTimeout bounds asking servers whether they are ready, all at once.
-const answerTimeout = 2 * time.Second
+const (
+	// answerTimeout bounds asking servers whether they are ready.
+	answerTimeout = 2 * time.Second
+	// headStart is how long the server of the current context may take before the others are asked too: one that is there answers
+	// within milliseconds, one whose machine is off never.
+	headStart = 200 * time.Millisecond
+)
 
 // answeringServer finds another server of the cluster when the one of the current context is not ready: one of the
 // kubeconfig's other contexts that has the same authority and user. It returns nil if there is no need or no such
@@ -31,17 +36,47 @@ func answeringServer(flags *genericclioptions.ConfigFlags, out io.Writer) *rest.
 		return nil // kubectl says so itself
 	}
 	others := alike(&raw)
-	if len(others) == 0 || len(ready(&raw, []string{raw.CurrentContext})) == 1 {
+	if len(others) == 0 {
 		return nil
 	}
-	found := ready(&raw, others)
-	for _, name := range others {
-		if config := found[name]; config != nil {
-			fmt.Fprintf(out, "%s does not answer: using %s\n", raw.CurrentContext, name)
-			return config
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	name, config := firstReady(raw.CurrentContext, others, func(name string) *rest.Config { return ready(ctx, &raw, name) })
+	if config == nil || name == raw.CurrentContext {
+		return nil
+	}
+	fmt.Fprintf(out, "%s does not answer: using %s\n", raw.CurrentContext, name)
+	return config
+}
+
+// firstReady is the first server that is ready: the current one is asked before the others, which are asked all at once when it is not
+// ready or takes longer than headStart. ask returns nil for one that is not ready, and must end. Without any the name is "".
+func firstReady(current string, others []string, ask func(name string) *rest.Config) (string, *rest.Config) {
+	type answer struct {
+		name   string
+		config *rest.Config
+	}
+	answers := make(chan answer, 1+len(others))
+	start := func(names []string) {
+		for _, name := range names {
+			go func() { answers <- answer{name, ask(name)} }()
 		}
 	}
-	return nil
+	start([]string{current})
+	late := time.NewTimer(headStart)
+	defer late.Stop()
+	for waiting := 1; waiting > 0; {
+		select {
+		case a := <-answers:
+			if waiting--; a.config != nil {
+				return a.name, a.config
+			}
+		case <-late.C:
+		}
+		start(others)
+		waiting, others = waiting+len(others), nil
+	}
+	return "", nil
 }
 
 // alike are the names of the other contexts that lead to the cluster of the current one as the same user, sorted.
@@ -63,31 +98,13 @@ func alike(raw *clientcmdapi.Config) []string {
 	return names
 }
 
-// ready asks the servers of contexts at once, and returns how to reach those that are.
-func ready(raw *clientcmdapi.Config, names []string) map[string]*rest.Config {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
-	defer cancel()
-	type answer struct {
-		name   string
-		config *rest.Config
+// ready is how to reach the server of a context, nil if it is not ready.
+func ready(ctx context.Context, raw *clientcmdapi.Config, name string) *rest.Config {
+	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, nil, nil).ClientConfig()
+	if err != nil || !isReady(ctx, config) {
+		return nil
 	}
-	answers := make(chan answer, len(names))
-	for _, name := range names {
-		go func() {
-			config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, nil, nil).ClientConfig()
-			if err != nil || !isReady(ctx, config) {
-				config = nil
-			}
-			answers <- answer{name, config}
-		}()
-	}
-	found := map[string]*rest.Config{}
-	for range names {
-		if a := <-answers; a.config != nil {
-			found[a.name] = a.config
-		}
-	}
-	return found
+	return config
 }
 
 func isReady(ctx context.Context, config *rest.Config) bool {
