@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/net/services"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
 // ErrIncomplete is returned by Run for a Config that lacks a required field.
@@ -48,6 +49,14 @@ type PolicyNetwork interface {
 	policy.Network
 	// Admit makes the network ask before it connects a pod.
 	Admit(ask func(context.Context, policy.Sandbox) error)
+}
+
+// Sharing is how nodes have layers of images from each other. Without one of its fields they do not.
+type Sharing struct {
+	// Layers are those of this node's images, which other nodes may have.
+	Layers Layers
+	// PeerTLS is how those are asked for theirs.
+	PeerTLS *tls.Config
 }
 
 // Config of one agent. NodeName, Client, Runtime, DataDir and NodeIP are required.
@@ -77,12 +86,13 @@ type Config struct {
 	Listener net.Listener
 	// Port of the endpoints when Listener is nil; 10250 when 0.
 	Port int
-	// Layers are those of this node's images, which other nodes may have, and PeerTLS is how those are asked for theirs; nil: neither.
-	Layers  Layers
-	PeerTLS *tls.Config
+	Sharing
 	// ServerTLS must ask for and verify the certificates of servers and nodes. Nil means
 	// no TLS at all and is meant for tests.
 	ServerTLS *tls.Config
+
+	// Revoked knows who is shut out of the cluster, and may not ask here. Nil: nobody is.
+	Revoked *revocation.Judge
 
 	// ClusterDNS are the servers pods ask; empty means the node's own.
 	ClusterDNS []string

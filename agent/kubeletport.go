@@ -14,7 +14,7 @@ func (a *agent) serve(ctx context.Context, listener net.Listener, runner *podRun
 	guard := access.New(access.Config{
 		Node: a.NodeName, Client: a.Client, ServersOnly: kubeletapi.ServersOnly, Nodes: kubeletapi.NodesToo,
 		NoTokens: a.Settings.NoTokens, TokenTTL: a.Settings.TokenTTL, AllowedTTL: a.Settings.AllowedTTL,
-		DeniedTTL: a.Settings.DeniedTTL, Logger: a.Logger,
+		DeniedTTL: a.Settings.DeniedTTL, Revoked: a.Revoked, Logger: a.Logger,
 	})
 	if a.ServerTLS == nil {
 		guard = nil

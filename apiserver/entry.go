@@ -41,6 +41,12 @@ type entered struct {
 	client string
 	// user is set once, by the entry, before anybody else sees the context.
 	user user.Info
+	// cancel ends the request before its time; nil: nobody can.
+	cancel context.CancelFunc
+	// lasts says that the request has no deadline of the server's.
+	lasts bool
+	// revoked is why the request is nobody's, if its user was revoked.
+	revoked error
 	// long is of a tenant whose requests wait for their turn to compute; nil: of nobody.
 	long *cpushare.Long
 	// width is how many seats the request takes, once somebody has asked.
@@ -120,17 +126,16 @@ func (e *entered) newWarnings() (recorder any) {
 	return recorder
 }
 
-// endWith ends the request when streams end. The function that it returns must be called.
+// endWith ends the request when streams end, if it lasts. The function that it returns must be called.
 func (e *entered) endWith(streams context.Context) (done func()) {
-	if streams == nil {
-		return func() {}
+	e.Context, e.cancel = context.WithCancel(e.Context)
+	if streams == nil || !e.lasts {
+		return e.cancel
 	}
-	ctx, cancel := context.WithCancel(e.Context)
-	e.Context = ctx
-	stop := context.AfterFunc(streams, cancel)
+	stop := context.AfterFunc(streams, e.cancel)
 	return func() {
 		stop()
-		cancel()
+		e.cancel()
 	}
 }
 
@@ -141,6 +146,7 @@ func (e *entered) endWith(streams context.Context) (done func()) {
 func (s *Server) withEntry(next http.Handler) http.Handler {
 	resolver := newResolver()
 	authenticator := s.authenticator()
+	next = s.whileNotRevoked(next)
 	strangers := filters.WithAuthentication(next, authenticator, s.unauthorized(), nil, nil)
 	impatient := filters.WithRequestDeadline(withReadDeadline(strangers), nil, nil, s.longRunning, s.codecs, requestTimeout)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,18 +159,18 @@ func (s *Server) withEntry(next http.Handler) http.Handler {
 			return
 		}
 		setCacheControl(w)
-		long := s.longRunning(r, e.info)
-		if long {
+		e.lasts = s.longRunning(r, e.info)
+		patient := !strings.Contains(r.URL.RawQuery, "timeout")
+		if e.lasts || !patient {
 			defer e.endWith(s.config.Streams)()
 		}
-		if strings.Contains(r.URL.RawQuery, "timeout") {
+		if !patient {
 			impatient.ServeHTTP(w, r.WithContext(e))
 			return
 		}
-		if !long {
-			bounded, cancel := context.WithDeadline(e.Context, e.received.Add(requestTimeout))
-			defer cancel()
-			e.Context = bounded
+		if !e.lasts {
+			e.Context, e.cancel = context.WithDeadline(e.Context, e.received.Add(requestTimeout))
+			defer e.cancel()
 		}
 		r = r.WithContext(e)
 		defer limitReading(w, r)()
@@ -181,7 +187,7 @@ func (s *Server) withEntry(next http.Handler) http.Handler {
 
 // unauthorized answers who could not say who he is; the record says that somebody tried.
 func (s *Server) unauthorized() http.Handler {
-	refused := filters.Unauthorized(s.codecs)
+	refused := s.refuseRevoked(filters.Unauthorized(s.codecs))
 	if s.config.Audit == nil {
 		return refused
 	}
@@ -227,7 +233,7 @@ func hasPrefixFold(name, prefix string) bool {
 // withImpersonation lets a request that asks for it go on as another's, if its user may
 // act so: upstream's filter, with the constrained modes that are tried before the plain one.
 func (s *Server) withImpersonation(next http.Handler) http.Handler {
-	impersonate := impersonation.WithConstrainedImpersonation(next, s.config.Authorizer, s.codecs)
+	impersonate := impersonation.WithConstrainedImpersonation(s.unlessRevoked(next), s.config.Authorizer, s.codecs)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !impersonates(r.Header):

@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/internal/cpushare"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
 // Config is what a Server is made of. All fields are required unless they say otherwise.
@@ -49,6 +50,8 @@ type Config struct {
 	Quota         rest.Quota
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
+	// Revoked knows who is shut out: what he has open is ended, and nobody acts as him. Nil: nobody is. Authenticator asks it too.
+	Revoked       *revocation.Judge
 	TypeConverter managedfields.TypeConverter
 	// Custom serves what CustomResourceDefinitions define; nil: nothing does.
 	Custom *crd.Catalog

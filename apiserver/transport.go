@@ -169,6 +169,9 @@ func (s *Server) authenticator() authenticator.Request {
 			return &authenticator.Response{User: u}, true, nil
 		}
 		response, known, err := s.config.Authenticator.AuthenticateRequest(r)
+		if noteRevoked(r, err) {
+			return nil, false, nil // upstream's filter would log each
+		}
 		if known || err != nil || !s.letsEverybodyIn(r.URL.Path) {
 			return response, known, err
 		}

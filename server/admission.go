@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/optional"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
+	"github.com/setpoint-io/setpoint/apiserver/admission/revocations"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
@@ -74,6 +75,8 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: book,
 		AddressPool: len(a.config.LoadBalancers.Pool) > 0,
 		Metrics:     a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
-		Last: append([]k8sadmission.Interface{a.access.Escalation}, configured...),
+		Last: append([]k8sadmission.Interface{
+			a.access.Escalation, revocations.Plugin{Authorizer: judge, Server: a.judgeRevokedServer},
+		}, configured...),
 	})
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/profiles"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/zpages"
@@ -57,6 +58,8 @@ type apiConfig struct {
 	drain    *drain.Drain
 	// servers are all replicas now and where they are.
 	servers func() []trust.Server
+	// revoked is who is shut out.
+	revoked *revocation.Judge
 	// parts show what those of this server do.
 	parts *parts.Parts
 }
@@ -135,6 +138,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Quota:         a.quota,
 		Authenticator: a.access.Authenticator,
 		Authorizer:    a.access.Authorizer,
+		Revoked:       a.config.revoked,
 		Tokens:        a.access.Issuer,
 		Reviews:       a.access.Reviews,
 		Computed:      a.usage.Kinds(),
@@ -166,7 +170,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 		return err
 	}
 	a.access, err = access.New(ctx, access.Config{
-		Storage: a.storage, Authority: a.config.Trust.CA,
+		Storage: a.storage, Authority: a.config.Trust.CA, Revoked: a.config.revoked,
 		AccountKey: a.config.Trust.AccountKey, Authentication: a.config.Authentication,
 		AuthorizationFile: a.config.AuthorizationFile, Server: a.config.Name, Logger: a.config.Logger,
 	})
@@ -193,7 +197,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 		return err
 	}
 	a.quota = quota.New(a.storage, limited)
-	peer, err := peers.Clients(a.config.identity.live, a.config.Dial)
+	peer, err := peers.Clients(a.config.identity.live, a.config.Dial, a.config.revoked)
 	if err != nil {
 		return err
 	}

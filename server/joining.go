@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
@@ -26,7 +27,10 @@ func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 		Take:    func(ctx context.Context, id, node string) error { return jointoken.Take(ctx, client, id, node) },
 		Claim:   join.Names{Nodes: client.CoreV1().Nodes()}.Claim,
 		Servers: a.namesOfServers,
-		Logger:  a.config.Logger,
+		Revoked: func(tokenID, node, keyHash string) error {
+			return a.config.revoked.Revoked(revocation.Identity{User: trust.NodeUser(node), Token: tokenID, Key: keyHash})
+		},
+		Logger: a.config.Logger,
 	})}
 }
 

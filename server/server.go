@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/cpushare"
 	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/shares"
 	"github.com/setpoint-io/setpoint/internal/strangers"
@@ -157,6 +158,8 @@ type Server struct {
 	parts    *parts.Parts
 	// strangers limits connections that have not authenticated.
 	strangers *strangers.Door
+	// revoked is who is shut out, as the list in the store says.
+	revoked revocation.Judge
 	// noServers chooses which connections are told of that are not servers'.
 	noServers sampled.Sampler
 
@@ -208,12 +211,13 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.identity, err = newIdentity(s.config); err != nil {
 		return err
 	}
-	if s.log, err = openLog(ctx, s.config, s.identity, s.parts.Logger(names.Store)); err != nil {
+	if s.log, err = openLog(ctx, s.config, s.identity, &s.revoked, s.parts.Logger(names.Store)); err != nil {
 		return err
 	}
 	s.liveness, err = liveness.New(ctx, liveness.Config{
 		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Led: s.log.Led,
-		Identity: s.identity.live, Dial: s.config.Dial, Gossip: s.config.Gossip, Key: s.config.Trust.GossipKey, Logger: s.config.Logger,
+		Identity: s.identity.live, Revoked: &s.revoked,
+		Dial: s.config.Dial, Gossip: s.config.Gossip, Key: s.config.Trust.GossipKey, Logger: s.config.Logger,
 	})
 	if err != nil {
 		return err
@@ -225,6 +229,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	})
 	s.api, err = newAPI(ctx, apiConfig{
 		Config: s.config, identity: s.identity, log: s.log, liveness: s.liveness, drain: s.drain, servers: s.servers, parts: s.parts,
+		revoked: &s.revoked,
 	})
 	if err != nil {
 		return err
@@ -238,12 +243,12 @@ func (s *Server) start(ctx context.Context) (err error) {
 }
 
 // openLog opens the replicated store. Its peers are dialled over the API's port.
-func openLog(ctx context.Context, config Config, i *identity, logger *slog.Logger) (*raftstore.Store, error) {
-	dial, err := peers.RaftDialer(i.live, config.Dial)
+func openLog(ctx context.Context, config Config, i *identity, revoked *revocation.Judge, logger *slog.Logger) (*raftstore.Store, error) {
+	dial, err := peers.RaftDialer(i.live, config.Dial, revoked)
 	if err != nil {
 		return nil, err
 	}
-	clients, err := peers.Clients(i.live, config.Dial)
+	clients, err := peers.Clients(i.live, config.Dial, revoked)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +304,13 @@ func (s *Server) serve() error {
 			s.noteNoServer(conn.RemoteAddr().String(), err)
 			return
 		}
+		who := revocation.OfConnection(conn.ConnectionState())
+		if err := s.revoked.Revoked(who); err != nil {
+			s.noteRevoked(conn.RemoteAddr().String(), err)
+			return
+		}
 		strangers.Known(conn)
+		defer s.revoked.Opened(who, func() { _ = conn.Close() })()
 		s.log.HandleRaftConn(conn)
 	}
 	if s.config.Listener == nil && s.config.ListenAddress != "" {
@@ -322,6 +333,17 @@ func (s *Server) serve() error {
 // noteNoServer tells of who wants to speak as servers do and is none.
 func (s *Server) noteNoServer(address string, err error) {
 	if skipped, tell := s.noServers.Tell(sampled.Source(address), time.Now()); tell {
+		s.config.Logger.Warn("raft connection refused", "remote", address, "err", err, "skipped", skipped)
+	}
+}
+
+// noteRevoked tells of a server that was shut out and wants to take part in Raft.
+func (s *Server) noteRevoked(address string, err error) {
+	revoked, ok := errors.AsType[*revocation.Error](err)
+	if !ok {
+		return
+	}
+	if skipped, tell := revoked.Tell(time.Now()); tell {
 		s.config.Logger.Warn("raft connection refused", "remote", address, "err", err, "skipped", skipped)
 	}
 }

@@ -25,10 +25,12 @@ import (
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/node/gossip"
 	"github.com/setpoint-io/setpoint/agent/node/knownservers"
+	"github.com/setpoint-io/setpoint/agent/node/revoked"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/reserved"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -171,10 +173,11 @@ func Run(ctx context.Context, o Options) error {
 		membership.Run(ctx)
 		return nil
 	})
+	shutOut := o.followRevoked(ctx, group, client)
 	group.Go(func() error {
 		return RunLiveness(ctx, LivenessConfig{
 			NodeName: o.Name, Known: known, Identity: membership.Client(), Life: life,
-			Gossip: o.gossip(ip), GossipKey: own.GossipKey, Logger: o.Logger,
+			Gossip: o.gossip(ip), GossipKey: own.GossipKey, revoked: shutOut, Logger: o.Logger,
 			Gossiping: func(here string, servers []string) {
 				gossipPort.Store(reserved.PortOf(here))
 				traffic.Gossip(slices.Concat(servers, []string{here}))
@@ -184,12 +187,23 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, Client: client, Session: true, Settings: o.Settings,
+			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client, Session: true,
+			Settings:      o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork, GossipPort: gossipPort.Load,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, traffic: traffic, Logger: o.Logger,
 		})
 	})
 	return group.Wait()
+}
+
+// followRevoked keeps a judge told of who is shut out.
+func (o *Options) followRevoked(ctx context.Context, group *errgroup.Group, client kubernetes.Interface) *revocation.Judge {
+	judge := &revocation.Judge{}
+	group.Go(func() error {
+		revoked.Follow(ctx, client, judge, o.Logger)
+		return nil
+	})
+	return judge
 }
 
 func (o *Options) gossip(ip net.IP) *gossip.Membership {

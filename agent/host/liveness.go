@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/node/session"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -39,6 +40,8 @@ type LivenessConfig struct {
 	// Gossiping is told where this agent gossips, "" if it does not, and where servers do, as far as they have said. Nil is allowed.
 	Gossiping func(here string, servers []string)
 	Logger    *slog.Logger
+
+	revoked *revocation.Judge // knows who is shut out, and no member of the pool; nil: nobody is
 }
 
 // RunLiveness keeps a session and membership in the pool until ctx ends, and
@@ -52,7 +55,7 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	defer transport.CloseIdleConnections()
 	var seeds gossipSeeds
 	pool := c.Gossip.Join(gossip.Config{
-		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Logger: c.Logger,
+		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Revoked: gossip.RevokedBy(c.revoked), Logger: c.Logger,
 	})
 	c.tellGossip(pool, nil)
 	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger}

@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/remote"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
@@ -85,6 +86,8 @@ type NodeConfig struct {
 	Session bool
 	// traffic is what Services have no part in, with the network that is told so; nil: RunNode makes it.
 	traffic *traffic
+	// revoked knows who is shut out of the cluster; nil: nobody is.
+	revoked *revocation.Judge
 	Logger  *slog.Logger
 }
 
@@ -123,7 +126,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	keeper.Hold(names.Thing())
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
-		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
+		Listener: c.Listener, ServerTLS: c.ServerTLS, Revoked: c.revoked, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, GossipPort: c.GossipPort,
 		Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true, KernelLog: oom.KernelLog,
 		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: names,

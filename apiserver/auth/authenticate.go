@@ -11,6 +11,7 @@ import (
 	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -25,11 +26,21 @@ type Servers func(chain []*x509.Certificate) bool
 // (trust.Identity.ServerConfig); a request none of them knows must be answered with 401. Only whom servers
 // knows by a certificate is in the servers' group: one who has it in another way is refused.
 func NewAuthenticator(servers Servers, admits func(*http.Request) bool, further ...authenticator.Request) authenticator.Request {
+	return NewJudgedAuthenticator(nil, servers, admits, further...)
+}
+
+// NewJudgedAuthenticator is NewAuthenticator, but whom judge knows to be revoked is nobody: it fails with a *revocation.Error.
+func NewJudgedAuthenticator(
+	judge *revocation.Judge, servers Servers, admits func(*http.Request) bool, further ...authenticator.Request,
+) authenticator.Request {
 	chain := append([]authenticator.Request{authenticator.RequestFunc(servers.byCertificate)}, further...)
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
 		for _, next := range chain {
 			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
 				if ok && err == nil {
+					if err := judge.Revoked(IdentityOf(request, response.User)); err != nil {
+						return nil, false, err
+					}
 					connection, _ := request.Context().Value(connectionKey{}).(*connection)
 					connection.isNamed(response.User)
 				}
@@ -56,7 +67,7 @@ func (servers Servers) byCertificate(request *http.Request) (*authenticator.Resp
 	}
 	connection, _ := request.Context().Value(connectionKey{}).(*connection)
 	if known := connection.known(chain[0]); known != nil {
-		return known, true, nil
+		return known.response, true, nil
 	}
 	response, ok, err := x509request.CommonNameUserConversion.User(chain)
 	if !ok || err != nil {

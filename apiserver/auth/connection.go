@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/setpoint-io/setpoint/internal/shares"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // WithConnection lets the requests of one connection share what its certificate says:
@@ -44,20 +45,22 @@ func (c *connection) isNamed(u user.Info) {
 type certified struct {
 	certificate *x509.Certificate
 	response    *authenticator.Response
+	key         string // its hash
 }
 
-func (c *connection) known(certificate *x509.Certificate) *authenticator.Response {
+// known is what was remembered of a certificate, or nil.
+func (c *connection) known(certificate *x509.Certificate) *certified {
 	if c == nil {
 		return nil
 	}
 	if last := c.last.Load(); last != nil && last.certificate == certificate {
-		return last.response
+		return last
 	}
 	return nil
 }
 
 func (c *connection) remember(certificate *x509.Certificate, response *authenticator.Response) {
 	if c != nil {
-		c.last.Store(&certified{certificate, response})
+		c.last.Store(&certified{certificate, response, trust.KeyHash(certificate.RawSubjectPublicKeyInfo)})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/setpoint-io/setpoint/internal/clusterdns"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -50,6 +51,8 @@ const (
 	ingressCertificate
 	// gatewayAuthority: a ConfigMap with the authorities by which nodes judge the backends of Gateways.
 	gatewayAuthority
+	// revoked: the ConfigMap that says who is shut out.
+	revoked
 	// podNetwork: the ConfigMap PodNetworkName.
 	podNetwork
 	// corefile: the ConfigMap of the cluster's DNS.
@@ -90,6 +93,7 @@ var nodeRules = []nodeRule{
 	{"", "configmaps", readVerbs, usedObject},
 	{"", "configmaps", readVerbs, gatewayAuthority},
 	{"", "configmaps", getVerb, podNetwork},
+	{"", "configmaps", readVerbs, revoked},  // agents shut out whom servers shut out
 	{"", "configmaps", readVerbs, corefile}, // agents serve the names of the cluster, as CoreDNS does elsewhere
 	{"", "persistentvolumeclaims", getVerb, usedObject},
 	{"", "persistentvolumeclaims/status", writeVerbs, usedObject},
@@ -182,6 +186,10 @@ func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attri
 		}
 	case podNetwork:
 		if a.GetNamespace() != metav1.NamespaceSystem || a.GetName() != PodNetworkName {
+			return noRelationship(node)
+		}
+	case revoked:
+		if a.GetNamespace() != metav1.NamespaceSystem || a.GetName() != revocation.ConfigMapName {
 			return noRelationship(node)
 		}
 	case corefile:

@@ -20,6 +20,7 @@ var processTime = map[string]string{
 	"apiserver/auth/authconfig":                "how often a file is read",
 	"apiserver/auth/authenticate.go":           "certificates on the wire",
 	"apiserver/auth/reviews":                   "what is answered and not stored",
+	"apiserver/revoked.go":                     "how often who was revoked is logged",
 	"apiserver/crd/catalog.go":                 "the pause before another try",
 	"apiserver/discovery/health.go":            "how often failed checks are logged",
 	"server/drain":                             "how long requests may take",

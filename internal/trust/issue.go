@@ -72,6 +72,15 @@ func nodeServer(node, seen string, services []netip.Prefix) leaf {
 // NodeUser is the user name of a node's certificate.
 func NodeUser(node string) string { return nodePrefix + node }
 
+// ServerUser is the user name of a server's certificate.
+func ServerUser(server string) string { return serverPrefix + server }
+
+// ServerOfUser returns the server that a user name stands for.
+func ServerOfUser(user string) (server string, ok bool) {
+	server, ok = strings.CutPrefix(user, serverPrefix)
+	return server, ok && server != ""
+}
+
 // NodeOfUser returns the node that a user name stands for.
 func NodeOfUser(user string) (node string, ok bool) {
 	node, ok = strings.CutPrefix(user, nodePrefix)

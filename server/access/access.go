@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -29,6 +30,8 @@ type Config struct {
 	Server string
 	// Authority is the cluster's: it certifies the servers.
 	Authority *trust.CA
+	// Revoked is told who is shut out, and asked.
+	Revoked *revocation.Judge
 	// AccountKey signs the tokens of service accounts.
 	AccountKey *ecdsa.PrivateKey
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
@@ -68,6 +71,7 @@ type Access struct {
 	Documents map[string]http.Handler
 
 	storage    *storage.Store
+	revoked    *revocations
 	roles      *rbac.Authorizer
 	workloads  *auth.Workloads
 	accounts   *tokens.Authenticator
@@ -85,6 +89,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		storage: c.Storage, Issuer: tokens.NewIssuer(keys, tokens.DefaultIssuer),
 		roles: rbac.New(c.Storage, c.Logger), workloads: auth.NewWorkloads(c.Storage, c.Logger),
 	}
+	a.revoked = followRevocations(ctx, c.Storage, c.Revoked, c.Logger)
 	if a.Documents, err = a.Issuer.Documents(); err != nil {
 		return nil, err
 	}
@@ -94,8 +99,8 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}
 	a.accounts = tokens.NewAuthenticator(a.Issuer, c.Storage)
-	bearer := auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured)
-	a.Authenticator = auth.NewAuthenticator(c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer))
+	bearer := auth.JudgedTokens(c.Revoked, auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured))
+	a.Authenticator = auth.NewJudgedAuthenticator(c.Revoked, c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer))
 	a.Authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
 	rules, err := a.askWebhooks(c)
 	if err != nil {
@@ -133,6 +138,7 @@ func (a *Access) OfGateways(named func(resource, namespace, name string) bool) {
 func (a *Access) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.roles.Run(ctx) })
+	wg.Go(func() { a.revoked.lists.Run(ctx) })
 	wg.Go(func() { a.workloads.Run(ctx) })
 	wg.Go(func() { a.configured.Run(ctx) })
 	wg.Go(func() { a.accounts.Run(ctx) })

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/peers"
 )
@@ -51,6 +52,8 @@ type Config struct {
 	// Led ends while this server has no leader; nil: it always has one.
 	Led      func() context.Context
 	Identity *trust.Live
+	// Revoked knows who is shut out: it is not asked, and no member of the pool. Nil: nobody is.
+	Revoked *revocation.Judge
 	// Dial reaches the others; nil: over the network.
 	Dial peers.Dial
 	// Gossip joins the pool of nodes and servers with Key; nil: sessions alone.
@@ -85,7 +88,7 @@ var _ nodelifecycle.Liveness = (*Liveness)(nil)
 
 // New makes the liveness layer of a server and joins the pool; its Run must run.
 func New(ctx context.Context, c Config) (*Liveness, error) {
-	reach, err := peers.Clients(c.Identity, c.Dial)
+	reach, err := peers.Clients(c.Identity, c.Dial, c.Revoked)
 	if err != nil {
 		return nil, fmt.Errorf("node liveness: %w", err)
 	}
@@ -101,7 +104,7 @@ func New(ctx context.Context, c Config) (*Liveness, error) {
 	})
 	l.exchange = session.NewExchange(session.ExchangeConfig{Table: l.table, View: l.view, Logger: c.Logger})
 	l.pool = c.Gossip.Join(gossip.Config{
-		Name: c.Name, Role: gossip.RoleServer, Key: c.Key, Seeds: l.table.GossipAddresses, Logger: c.Logger,
+		Name: c.Name, Role: gossip.RoleServer, Key: c.Key, Seeds: l.table.GossipAddresses, Revoked: gossip.RevokedBy(c.Revoked), Logger: c.Logger,
 	})
 	return l, nil
 }

@@ -150,7 +150,7 @@ func (r *Recovery) checkQuorum(ctx context.Context, cluster *trust.Cluster) erro
 	if err != nil {
 		return err
 	}
-	peers, err := peers.Clients(identity, nil)
+	peers, err := peers.Clients(identity, nil, nil)
 	if err != nil {
 		return err
 	}

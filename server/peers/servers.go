@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/setpoint-io/setpoint/internal/failover"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -18,12 +19,16 @@ const RaftProtocol = "raft/1"
 // Dial opens a connection to a server, before anything is said; nil: over the network.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// RaftDialer opens Raft connections to servers, each pinned to its name.
-func RaftDialer(identity *trust.Live, dial Dial) (func(ctx context.Context, address, serverID string) (net.Conn, error), error) {
+// RaftDialer opens Raft connections to servers, each pinned to its name. None is opened, or stays open, to one whom judge knows to be
+// revoked.
+func RaftDialer(
+	identity *trust.Live, dial Dial, judge *revocation.Judge,
+) (func(ctx context.Context, address, serverID string) (net.Conn, error), error) {
 	config, err := identity.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
+	judge.Guard(config)
 	config.NextProtos = []string{RaftProtocol}
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -39,22 +44,24 @@ func RaftDialer(identity *trust.Live, dial Dial) (func(ctx context.Context, addr
 		if err := secured.HandshakeContext(ctx); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
-		return secured, nil
+		return judge.Watched(secured, revocation.OfConnection(secured.ConnectionState())), nil
 	}, nil
 }
 
 // Clients calls the services of other servers, each pinned to its name; connections are
-// kept. The function returns the client of a server, and its URL at an address.
-func Clients(identity *trust.Live, dial Dial) (func(serverID, address string) (*http.Client, string), error) {
+// kept, but to those whom judge knows to be revoked. The function returns the client of a server, and its URL at an address.
+func Clients(identity *trust.Live, dial Dial, judge *revocation.Judge) (func(serverID, address string) (*http.Client, string), error) {
 	base, err := identity.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
+	judge.Guard(base)
 	transport := func(config *tls.Config) *http.Transport {
 		t := failover.Transport(config)
 		if dial != nil {
 			t.DialContext = dial
 		}
+		t.DialContext = watching(t.DialContext, judge, revocation.Identity{User: trust.ServerUser(config.ServerName)})
 		return t
 	}
 	var clients sync.Map // server id to *http.Client
@@ -67,6 +74,17 @@ func Clients(identity *trust.Live, dial Dial) (func(serverID, address string) (*
 		}
 		return client.(*http.Client), "https://" + address
 	}, nil
+}
+
+// watching closes what dial has opened to somebody when he is revoked.
+func watching(dial Dial, judge *revocation.Judge, whom revocation.Identity) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return judge.Watched(conn, whom), nil
+	}
 }
 
 // Authorize lets other servers in, by the certificate of their connection.

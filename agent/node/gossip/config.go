@@ -47,8 +47,10 @@ type Config struct {
 	// Label keeps apart clusters that share a network.
 	Label string
 	// Seeds returns "host:port" of servers; names are resolved at each use.
-	Seeds  func() []string
-	Logger *slog.Logger
+	Seeds func() []string
+	// Revoked says that a member was shut out: it does not come in, and what is heard of it does not count. Nil: nobody was.
+	Revoked func(role Role, name string) error
+	Logger  *slog.Logger
 	// Transport replaces sockets in tests.
 	Transport memberlist.Transport
 }
@@ -75,7 +77,7 @@ func (c *Config) memberlistConfig(p *Pool) (*memberlist.Config, error) {
 	m.SuspicionMult = suspicionMult
 	m.DeadNodeReclaimTime = deadNodeReclaimTime
 	m.HandoffQueueDepth = handoffQueueDepth
-	m.Delegate, m.Events = p, p
+	m.Delegate, m.Events, m.Alive = p, p, p
 	m.Logger = newLogger(c.Logger)
 	var err error
 	if m.BindAddr, m.BindPort, err = splitAddress(c.BindAddr); err != nil {

@@ -1,12 +1,30 @@
 package gossip
 
-import "github.com/hashicorp/memberlist"
+import (
+	"strings"
+
+	"github.com/hashicorp/memberlist"
+)
 
 // metaLeaving is a member's metadata once it is about to leave.
 const metaLeaving = "leaving"
 
 // NotifyJoin implements memberlist.EventDelegate.
 func (p *Pool) NotifyJoin(n *memberlist.Node) { p.note(memberFrom(n, Alive)) }
+
+// NotifyAlive implements memberlist.AliveDelegate: who was shut out is no member, whatever others say.
+func (p *Pool) NotifyAlive(n *memberlist.Node) error {
+	role, name, _ := strings.Cut(n.Name, ":")
+	return p.revoked(Role(role), name)
+}
+
+// revoked says that a member was shut out.
+func (p *Pool) revoked(role Role, name string) error {
+	if p.config.Revoked == nil {
+		return nil
+	}
+	return p.config.Revoked(role, name)
+}
 
 // NotifyLeave implements memberlist.EventDelegate: dead or left.
 func (p *Pool) NotifyLeave(n *memberlist.Node) { p.note(memberFrom(n, Dead)) }

@@ -167,6 +167,7 @@ func (p *Pool) Members() []Member {
 	p.mu.Lock()
 	members := slices.Collect(maps.Values(p.members))
 	p.mu.Unlock()
+	members = slices.DeleteFunc(members, func(m Member) bool { return p.revoked(m.Role, m.Name) != nil })
 	slices.SortFunc(members, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(b.Role, a.Role), cmp.Compare(a.Name, b.Name))
 	})
@@ -179,6 +180,9 @@ func (p *Pool) State(node string) (State, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.members[memberID(RoleNode, node)]
+	if p.revoked(RoleNode, node) != nil {
+		return NotMember, m.Since
+	}
 	return m.State, m.Since
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
 var testKey = bytes.Repeat([]byte{7}, keyBytes)
@@ -260,4 +262,26 @@ func TestSockets(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// TestWhoIsRevokedIsNoMember: nothing that is heard of him counts, from the moment on, and he does not come in again.
+func TestWhoIsRevokedIsNoMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, judge := newNetwork(t), &revocation.Judge{}
+		s1 := n.start(t, RoleServer, "s1", func(c *Config) { c.Revoked = RevokedBy(judge) })
+		n1 := n.start(t, RoleNode, "n1", nil, s1)
+		until(t, time.Minute, "s1 sees n1", s1.sees("n1", Alive))
+		judge.Use(revocation.NewList([]revocation.Entry{{Target: revocation.Target{Kind: revocation.Node, Name: "n1"}}}))
+		if state, _ := s1.State("n1"); state != NotMember || len(s1.Members()) != 1 {
+			t.Errorf("%s, %v", state, s1.Members())
+		}
+		n1.end()
+		_ = n1.list.Shutdown()
+		n.start(t, RoleNode, "n1", nil, s1)
+		n.start(t, RoleNode, "n2", nil, s1)
+		until(t, time.Minute, "s1 sees n2", s1.sees("n2", Alive))
+		if state, _ := s1.State("n1"); state != NotMember || len(s1.Members()) != 2 {
+			t.Errorf("again: %s, %v", state, s1.Members())
+		}
+	})
 }

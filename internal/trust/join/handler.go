@@ -66,6 +66,8 @@ type HandlerConfig struct {
 	Claim func(ctx context.Context, node, keyHash string, shown bool) error
 	// Take counts a name for the token with an id, once, or fails with ErrNoMoreNames.
 	Take func(ctx context.Context, tokenID, node string) error
+	// Revoked says that a token (its id, "" for a node that renews), a node or its key was shut out, and since when. Nil: nobody is.
+	Revoked func(tokenID, node, keyHash string) error
 	// GossipKey is handed to every node that joins.
 	GossipKey []byte
 	// Services are the ranges of Services. No node serves at an address of them.
@@ -157,6 +159,9 @@ func (h *handler) certify(r *http.Request, asked *request) (answer response, err
 	if shown != nil && trust.KeyHash(shown.RawSubjectPublicKeyInfo) != request.KeyHash() {
 		return answer, forbidden("the certificate that the connection shows is of another key than the request")
 	}
+	if err := h.judgeRevoked(token, request); err != nil {
+		return answer, err
+	}
 	if shown == nil {
 		if err := h.take(r.Context(), token.ID(), asked.NodeName); err != nil {
 			return answer, err
@@ -217,6 +222,21 @@ func (h *handler) judge(ctx context.Context, text string) (trust.Token, error) {
 		return trust.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
 	}
 	return token, nil
+}
+
+// judgeRevoked refuses who was shut out. The zero token is that of a node that renews.
+func (h *handler) judgeRevoked(token trust.Token, request *trust.NodeRequest) error {
+	if h.config.Revoked == nil {
+		return nil
+	}
+	id := ""
+	if token.Secret != "" {
+		id = token.ID()
+	}
+	if err := h.config.Revoked(id, request.Node, request.KeyHash()); err != nil {
+		return forbidden(err.Error())
+	}
+	return nil
 }
 
 // judgeName is trust.JudgeNodeName in an answer.

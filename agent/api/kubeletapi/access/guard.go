@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 )
 
@@ -48,7 +49,9 @@ type Config struct {
 	ServersOnly, Nodes func(path string) bool
 	// NoTokens refuses everybody but servers.
 	NoTokens bool
-	Logger   *slog.Logger
+	// Revoked knows who is shut out, whatever the servers said of his token before. Nil: nobody is.
+	Revoked *revocation.Judge
+	Logger  *slog.Logger
 }
 
 // Guard decides who may ask. It is safe for concurrent use.
@@ -82,8 +85,11 @@ func New(c Config) *Guard {
 // Handler passes on what the client may ask. That a certificate is a server's or a node's was found out when the connection began.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var err error
+		who := certified(r.TLS)
+		err := g.Revoked.Revoked(who)
 		switch forNodes := g.Nodes != nil && g.Nodes(r.URL.Path); {
+		case err != nil:
+			err = &refusal{http.StatusUnauthorized, err.Error()}
 		case isNode(r.TLS):
 			if !forNodes {
 				err = errServersOnly
@@ -92,14 +98,25 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		case forNodes:
 			err = errNodesOnly
 		default:
-			err = g.admit(r)
+			who, err = g.admit(r)
 		}
 		if err != nil {
 			g.refuse(w, r, err)
 			return
 		}
-		next.ServeHTTP(w, r)
+		ctx, end := context.WithCancel(r.Context())
+		defer end()
+		defer g.Revoked.Opened(who, end)()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// certified is whose certificate the connection has shown; nobody's if it has shown none.
+func certified(state *tls.ConnectionState) revocation.Identity {
+	if state == nil {
+		return revocation.Identity{}
+	}
+	return revocation.OfConnection(*state)
 }
 
 // nodesGroup is that of nodes' certificates; a server's is never in it.
@@ -136,30 +153,35 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, refused.text, refused.code)
 }
 
-func (g *Guard) admit(r *http.Request) error {
+// admit says who asks by a token, if he may.
+func (g *Guard) admit(r *http.Request) (who revocation.Identity, err error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if g.NoTokens || !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > tokenBytesMax {
-		return errUnauthorized
+		return who, errUnauthorized
 	}
 	key := tokenKey(sha256.Sum256([]byte(token)))
 	user, err := g.user(r.Context(), key, token)
 	if err != nil {
-		return err
+		return who, err
 	}
 	if user == nil {
-		return errUnauthorized
+		return who, errUnauthorized
+	}
+	who = revocation.OfUser(user.Username, user.Extra)
+	if err := g.Revoked.Revoked(who); err != nil {
+		return who, &refusal{http.StatusUnauthorized, err.Error()}
 	}
 	if g.ServersOnly(r.URL.Path) {
-		return errServersOnly
+		return who, errServersOnly
 	}
 	list := attributes(g.Node, r)
 	for i := range list {
 		if allowed, err := g.allowed(r.Context(), key, user, &list[i]); err != nil || allowed {
-			return err
+			return who, err
 		}
 	}
-	return &refusal{http.StatusForbidden, forbidden(user.Username, &list[0])}
+	return who, &refusal{http.StatusForbidden, forbidden(user.Username, &list[0])}
 }
 
 func forbidden(user string, a *authorizationv1.ResourceAttributes) string {

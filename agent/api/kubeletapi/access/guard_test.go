@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
 func TestAttributes(t *testing.T) {
@@ -258,5 +260,44 @@ func TestWhoHasACertificate(t *testing.T) {
 	}
 	if code, _ := ask(guard, http.MethodGet, "/anything", "Bearer token-of-admin"); code != 200 {
 		t.Errorf("that user elsewhere: %d", code)
+	}
+}
+
+// TestWhoIsRevokedIsRefused, though the servers' answers for his token are still remembered; what he has open ends.
+func TestWhoIsRevokedIsRefused(t *testing.T) {
+	s := &servers{allowed: []string{"prometheus get metrics"}}
+	g := s.guard(t)
+	g.Revoked = &revocation.Judge{}
+	if code, text := ask(g, "GET", "/metrics", "Bearer token-of-prometheus"); code != http.StatusOK {
+		t.Fatal(code, text)
+	}
+	as := func(name, group string) *http.Request {
+		r := httptest.NewRequest("GET", "/layers/x", nil)
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name, Organization: []string{group}}}}}}
+		return r
+	}
+	opened, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		g.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { close(opened); <-r.Context().Done() })).
+			ServeHTTP(httptest.NewRecorder(), as("system:node:two", nodesGroup))
+	}()
+	<-opened
+	g.Revoked.Use(revocation.NewList([]revocation.Entry{
+		{Target: revocation.Target{Kind: revocation.User, Name: "prometheus"}}, {Target: revocation.Target{Kind: revocation.Node, Name: "two"}},
+		{Target: revocation.Target{Kind: revocation.Server, Name: "s"}},
+	}))
+	<-ended
+	if code, text := ask(g, "GET", "/metrics", "Bearer token-of-prometheus"); code != http.StatusUnauthorized || !strings.Contains(text, "user/prometheus was revoked on") {
+		t.Error(code, text)
+	}
+	for name, want := range map[string]int{
+		"system:node:two": http.StatusUnauthorized, "system:node:three": http.StatusOK, "system:setpoint:server:s": http.StatusUnauthorized,
+	} {
+		w := httptest.NewRecorder()
+		g.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, as(name, nodesGroup))
+		if w.Code != want {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
 	}
 }

@@ -1,0 +1,85 @@
+package revocation
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Judge knows what is revoked now, and what is open. The zero value revokes nobody, as does nil. It is safe for concurrent use.
+type Judge struct {
+	list atomic.Pointer[List] // nil: nothing is revoked
+
+	mu   sync.Mutex
+	open map[*opened]struct{}
+}
+
+// opened is a connection, or a request that lasts.
+type opened struct {
+	who Identity
+	end func()
+}
+
+// Revoked fails with an *Error if somebody is revoked.
+func (j *Judge) Revoked(who Identity) error {
+	if j == nil {
+		return nil
+	}
+	list := j.list.Load()
+	if list == nil {
+		return nil
+	}
+	if found := list.find(who); found != nil {
+		return &Error{found}
+	}
+	return nil
+}
+
+// Opened notes what somebody has open. end is called, once at most, when he is revoked, or at once if he is already; it must not wait.
+// The function that Opened returns must be called when it is closed; end may be called a moment later.
+func (j *Judge) Opened(who Identity, end func()) (closed func()) {
+	if j == nil {
+		return func() {}
+	}
+	o := &opened{who, end}
+	j.mu.Lock()
+	if j.open == nil {
+		j.open = map[*opened]struct{}{}
+	}
+	j.open[o] = struct{}{}
+	j.mu.Unlock()
+	if j.Revoked(who) != nil { // since it was judged
+		j.endAll([]*opened{o})
+	}
+	return func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		delete(j.open, o)
+	}
+}
+
+// Use takes another list, and ends what is open of those whom it revokes.
+func (j *Judge) Use(list *List) {
+	j.list.Store(list)
+	var revoked []*opened
+	j.mu.Lock()
+	for o := range j.open {
+		if list.find(o.who) != nil {
+			revoked = append(revoked, o)
+		}
+	}
+	j.mu.Unlock()
+	j.endAll(revoked)
+}
+
+// endAll ends each once.
+func (j *Judge) endAll(all []*opened) {
+	for _, o := range all {
+		j.mu.Lock()
+		_, still := j.open[o]
+		delete(j.open, o)
+		j.mu.Unlock()
+		if still {
+			o.end()
+		}
+	}
+}
