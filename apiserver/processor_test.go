@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -74,6 +75,43 @@ func TestWhoAsksTooMuchWaits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestManyAddressesAreOneTenant: on a server with busy processors those who ask without a name wait for the share of one tenant together,
+// from however many addresses they come and also if each asks only once. A user and an administrator at one of them are answered at once.
+func TestManyAddressesAreOneTenant(t *testing.T) {
+	for name, address := range map[string]func(n int) string{
+		"all of 127.0.0.0/8":   func(n int) string { return fmt.Sprintf("127.%d.%d.1:5000", n/256, n%256) },
+		"one /64":              func(n int) string { return fmt.Sprintf("[2001:db8::%x]:5000", n+1) },
+		"many networks of /64": func(n int) string { return fmt.Sprintf("[2001:db8:0:%x::1]:5000", n) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := taughtServer(t)
+				waited := 0
+				flood := 200 * runtime.GOMAXPROCS(0)
+				for n := range flood {
+					if _, took := askFrom(t, server, nil, address(n)); took > 0 {
+						waited++
+					}
+				}
+				if waited == 0 {
+					t.Errorf("none of %d waits", flood)
+				}
+				if _, took := askFrom(t, server, adminConnection(t), address(0)); took != 0 {
+					t.Errorf("an administrator waits %v", took)
+				}
+				h := server.withProcessor(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+				ctx := request.WithRequestInfo(t.Context(), &request.RequestInfo{IsResourceRequest: true, Verb: "get", Resource: "configmaps"})
+				r := httptest.NewRequestWithContext(request.WithUser(ctx, &user.DefaultInfo{Name: "jane"}), http.MethodGet, "/", http.NoBody)
+				r.RemoteAddr = address(0)
+				begun := time.Now()
+				if h.ServeHTTP(httptest.NewRecorder(), r); time.Since(begun) != 0 {
+					t.Errorf("a user waits %v", time.Since(begun))
+				}
+			})
+		})
+	}
 }
 
 // TestProcessorHolder: the accounts of a namespace are one, strangers are known by their machine.

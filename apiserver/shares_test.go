@@ -165,3 +165,39 @@ func TestATenantHasAShareOfStreams(t *testing.T) {
 		s.endAll()
 	}
 }
+
+// TestTwelveHundredExecsOfOneUser: of so many that one user begins and never ends, all beyond his share are refused with the reason, while
+// others exec and read.
+func TestTwelveHundredExecsOfOneUser(t *testing.T) {
+	exec := &request.RequestInfo{IsResourceRequest: true, Verb: "create", Resource: "pods", Subresource: "exec"}
+	s := newSharing(t, shares.Limits{All: maxWatches, Each: maxWatchesEach},
+		shares.Limits{All: maxStreams, Each: maxStreamsEach, Privileged: maxStreamsPrivileged})
+	tina := &user.DefaultInfo{Name: "tina"}
+	get := &request.RequestInfo{IsResourceRequest: true, Verb: "get", Resource: "pods"}
+	refusals := 0
+	for range 1200 {
+		refused := s.stay(longRequest(t.Context(), tina, exec))
+		if refused == nil {
+			continue
+		}
+		refusals++
+		if refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") == "" || !strings.Contains(refused.Body.String(),
+			"too many streams through this server: 1000 belong to user tina, which is its share while 1000 of 4000 are taken") {
+			t.Fatalf("%d %v %s", refused.Code, refused.Header(), refused.Body)
+		}
+	}
+	if refusals != 200 {
+		t.Errorf("%d of 1200 are refused", refusals)
+	}
+	for name, r := range map[string]*http.Request{
+		"another's exec":          longRequest(t.Context(), accountOf("shop", "a"), exec),
+		"an administrator's exec": longRequest(t.Context(), &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}, exec),
+		"another's GET":           longRequest(t.Context(), accountOf("shop", "a"), get),
+		"his own GET":             longRequest(t.Context(), tina, get),
+	} {
+		if refused := s.stay(r); refused != nil {
+			t.Errorf("%s: %d %s", name, refused.Code, refused.Body)
+		}
+	}
+	s.endAll()
+}

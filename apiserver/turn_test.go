@@ -50,6 +50,8 @@ func TestWhatTakesLongWaitsForItsTurn(t *testing.T) {
 			{"a list of many", http.MethodGet, cmPath, "", greedy, true},
 			{"a deletion of many", http.MethodDelete, cmPath + "?labelSelector=a%3Db", "", greedy, true},
 			{"a watch that begins with many", http.MethodGet, cmPath + "?watch=1&timeoutSeconds=1", "", greedy, true},
+			{"a watch that sends what there is", http.MethodGet, cmPath + "?watch=1&timeoutSeconds=1&sendInitialEvents=true" +
+				"&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "", greedy, true},
 			{"a patch of a large object", http.MethodPatch, cmPath + "/large", `{"data":{"b":"c"}}`, greedy, true},
 			{"a patch of a small one", http.MethodPatch, cmPath + "/small", `{"data":{"b":"c"}}`, greedy, false},
 			{"a list of few", http.MethodGet, "/api/v1/namespaces/default/secrets", "", greedy, false},
