@@ -18,6 +18,7 @@
 #   SUITE_FLAG=flag   one more flag of the suite
 #   BESIDE=program    runs beside the cluster: is told the kubeconfig and KEEP, and prints `ready`
 #   BUILD_ONLY=1      builds what is needed, for a run without network
+#   SUITE_DIR=DIR     where what is built is kept; default: ~/.cache/setpoint-conformance
 #   KEEP=DIR          where output and report go; default: a new folder below /tmp
 #   STATIC=DIR        where busybox and bash-static are, for images; default: from Debian's packages
 set -euo pipefail
