@@ -159,12 +159,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	serverTLS, err := membership.Serving().AgentConfig(own.Identity.CAPEM)
-	if err != nil {
-		return err
-	}
-	peerTLS, err := membership.Client().PeerConfig()
-	if err != nil {
+	serverTLS, errServing := membership.Serving().AgentConfig(own.Identity.CAPEM)
+	peerTLS, errPeer := membership.Client().PeerConfig()
+	if err := errors.Join(errServing, errPeer); err != nil {
 		return err
 	}
 	var gossipPort atomic.Int32
