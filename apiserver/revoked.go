@@ -14,9 +14,10 @@ import (
 	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
-// noteRevoked reports whether a request is nobody's because its user was revoked, and keeps why for refuseRevoked.
+// noteRevoked reports whether a request is nobody's because its user was revoked, or his name has become another's, and keeps why for
+// refuseRevoked.
 func noteRevoked(r *http.Request, err error) bool {
-	if !errors.As(err, new(*revocation.Error)) {
+	if !errors.As(err, new(*revocation.Error)) && !errors.Is(err, auth.ErrNodeKey) {
 		return false
 	}
 	if e, ok := r.Context().Value(entryKey{}).(*entered); ok {

@@ -26,19 +26,20 @@ type Servers func(chain []*x509.Certificate) bool
 // (trust.Identity.ServerConfig); a request none of them knows must be answered with 401. Only whom servers
 // knows by a certificate is in the servers' group: one who has it in another way is refused.
 func NewAuthenticator(servers Servers, admits func(*http.Request) bool, further ...authenticator.Request) authenticator.Request {
-	return NewJudgedAuthenticator(nil, servers, admits, further...)
+	return NewJudgedAuthenticator(nil, nil, servers, admits, further...)
 }
 
-// NewJudgedAuthenticator is NewAuthenticator, but whom judge knows to be revoked is nobody: it fails with a *revocation.Error.
+// NewJudgedAuthenticator is NewAuthenticator, but whom judge knows to be revoked is nobody, nor is a node with another key than keys know:
+// it fails with a *revocation.Error, or ErrNodeKey.
 func NewJudgedAuthenticator(
-	judge *revocation.Judge, servers Servers, admits func(*http.Request) bool, further ...authenticator.Request,
+	judge *revocation.Judge, keys *NodeKeys, servers Servers, admits func(*http.Request) bool, further ...authenticator.Request,
 ) authenticator.Request {
 	chain := append([]authenticator.Request{authenticator.RequestFunc(servers.byCertificate)}, further...)
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
 		for _, next := range chain {
 			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
 				if ok && err == nil {
-					if err := judge.Revoked(IdentityOf(request, response.User)); err != nil {
+					if err := judged(request, judge, keys, response.User); err != nil {
 						return nil, false, err
 					}
 					connection, _ := request.Context().Value(connectionKey{}).(*connection)

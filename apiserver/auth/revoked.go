@@ -44,3 +44,12 @@ func JudgedTokens(judge *revocation.Judge, tokens authenticator.Token) authentic
 		return response, true, nil
 	})
 }
+
+// judged says why a user whom a request has proved to be counts no more.
+func judged(request *http.Request, judge *revocation.Judge, keys *NodeKeys, who user.Info) error {
+	id := IdentityOf(request, who)
+	if err := judge.Revoked(id); err != nil {
+		return err
+	}
+	return keys.Judge(request.Context(), id)
+}

@@ -100,7 +100,9 @@ func New(ctx context.Context, c Config) (*Access, error) {
 	}
 	a.accounts = tokens.NewAuthenticator(a.Issuer, c.Storage)
 	bearer := auth.JudgedTokens(c.Revoked, auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured))
-	a.Authenticator = auth.NewJudgedAuthenticator(c.Revoked, c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer))
+	a.Authenticator = auth.NewJudgedAuthenticator(
+		c.Revoked, auth.NewNodeKeys(c.Storage), c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer),
+	)
 	a.Authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
 	rules, err := a.askWebhooks(c)
 	if err != nil {

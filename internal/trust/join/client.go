@@ -88,8 +88,9 @@ func refusal(code int, text []byte) error {
 	if json.Unmarshal(text, &status) != nil || status.Message == "" {
 		status.Message = http.StatusText(code)
 	}
+	ofToken := status.Message == ErrTokenRefused.Error() || status.Message == http.StatusText(code)
 	switch {
-	case code == http.StatusUnauthorized:
+	case code == http.StatusUnauthorized && ofToken: // others say who the machine was, and what it is not any more
 		return ErrTokenRefused
 	case code >= 400 && code < 500 && code != http.StatusNotFound && code != http.StatusTooManyRequests:
 		return fmt.Errorf("%w: %s", ErrRefused, status.Message)
