@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/heldstate"
 	"github.com/setpoint-io/setpoint/raftstore/replica/sealed"
 	"github.com/setpoint-io/setpoint/raftstore/replica/snapshotpace"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -126,7 +127,7 @@ func (m *machine) Restore(source io.ReadCloser) error {
 
 // restore takes the state of a source.
 func (m *machine) restore(source io.ReadCloser) error {
-	if held := stateOf(source); held != nil {
+	if held := heldstate.Of(source); held != nil {
 		m.replica.state.Adopt(held)
 		return nil
 	}

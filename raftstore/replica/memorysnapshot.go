@@ -2,13 +2,13 @@ package replica
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/raftstore/replica/heldstate"
 	"github.com/setpoint-io/setpoint/raftstore/replica/sealed"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
@@ -23,34 +23,9 @@ type memorySnapshot struct {
 // open returns what Restore reads.
 func (s *memorySnapshot) open() io.ReadCloser {
 	if s.state != nil {
-		return heldState{s.state}
+		return heldstate.Source(s.state)
 	}
 	return io.NopCloser(bytes.NewReader(s.data))
-}
-
-// heldState stands for the bytes of a snapshot that are never written.
-type heldState struct{ snapshot *state.Snapshot }
-
-var errHeld = errors.New("this snapshot is a state in memory and has no bytes")
-
-// Read implements io.Reader; Restore asks stateOf first.
-func (heldState) Read([]byte) (int, error) { return 0, errHeld }
-
-// Close implements io.Closer.
-func (heldState) Close() error { return nil }
-
-// stateOf returns the state that a source stands for, or nil. Raft wraps sources to count what is read.
-func stateOf(source io.ReadCloser) *state.Snapshot {
-	for {
-		switch s := source.(type) {
-		case heldState:
-			return s.snapshot
-		case raft.ReadCloserWrapper:
-			source = s.WrappedReadCloser()
-		default:
-			return nil
-		}
-	}
 }
 
 // holder is a sink that may take a state in place of its bytes.
