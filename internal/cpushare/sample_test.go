@@ -71,10 +71,9 @@ func TestOthersHardlyWaitBesideOtherSoftware(t *testing.T) {
 		if part := float64(m.counts()["attacker"]-before) * (10 * unit).Seconds() / (2 * took.Seconds()); part < 0.3 || part > 0.7 {
 			t.Errorf("the attacker has %.2f of the time", part)
 		}
-		if m.share.stats.waited == 0 {
+		if m.end(); m.share.stats.waited == 0 {
 			t.Error("nobody waits")
 		}
-		m.end()
 	})
 }
 
