@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// firstBytes and mostBytes are the sizes of segments: small, so that they are often changed.
-	firstBytes, mostBytes = 8 << 10, 16 << 10
+	// firstBytes and mostBytes are the sizes of segments: small, so that a snapshot ends behind the beginning of the newest.
+	firstBytes, mostBytes = 8 << 10, 8 << 10
 	// sectorBytes are written as a whole, or not at all.
 	sectorBytes = 512
 )

@@ -33,7 +33,7 @@ func newNemesis(w *World) *nemesis {
 func (n *nemesis) excuses(s *server, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	disk := errors.Is(err, replica.ErrDiskFailed) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC)
+	disk := errors.Is(err, replica.ErrDiskFailed) || errors.Is(err, replica.ErrDiskStalled) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC)
 	return s.harmed && disk || s.away || !s.founder && errors.Is(err, raftstore.ErrRemoved)
 }
 

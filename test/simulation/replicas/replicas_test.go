@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	seeds  = flag.Uint64("seeds", 3, "how many seeds are played")
+	seeds  = flag.Uint64("seeds", 2, "how many seeds are played")
 	first  = flag.Uint64("seed", 1, "the first seed")
 	length = flag.Duration("length", 4*time.Second, "how long faults come in each seed, in fake time")
 	steps  = flag.String("steps", "", "a file that gets every step of the last seed")

@@ -9,11 +9,11 @@ const (
 	// slowSync is how long the slow disk of a leader takes for a write: it does not hang, so the server goes on.
 	slowSync = 3 * time.Second
 	// giveWayLimit is how long a leader with a slow disk may hold everybody up, and servedAfter for how long is looked then.
-	giveWayLimit, servedAfter = 10 * time.Second, 5 * time.Second
+	giveWayLimit, servedAfter = 6 * time.Second, 3 * time.Second
 	// servedMin is how many writes are acknowledged in servedAfter at least: the clients try some ten in a second.
-	servedMin = 20
+	servedMin = 12
 	// waitedFor is how long servers that lost their disks are watched.
-	waitedFor = 8 * time.Second
+	waitedFor = 5 * time.Second
 )
 
 // slowLeader makes the disk of the leader slow while everything else is well: another has to lead, and everybody is served again
@@ -21,14 +21,17 @@ const (
 func (w *World) slowLeader() error {
 	for _, s := range w.members() {
 		if store := s.running(); store != nil && store.Leadership().Leader {
-			w.note("slow leader %s", s.name)
-			s.slowDown(slowSync)
-			w.avoided.Store(s)
-			defer w.avoided.Store(nil)
-			defer s.slowDown(syncTime)
-			break
+			return w.slowDown(s)
 		}
 	}
+	return nil
+}
+
+func (w *World) slowDown(s *server) error {
+	w.note("slow leader %s", s.name)
+	s.slowDown(slowSync)
+	s.setHarmed(true) // one append may take several syncs, and the server take its disk for stalled
+	w.avoided.Store(s)
 	if err := w.until(giveWayLimit, nil); err != nil {
 		return err
 	}
@@ -39,7 +42,17 @@ func (w *World) slowLeader() error {
 	if n := w.judge.writesTold() - before; n < servedMin {
 		return fmt.Errorf("a leader with a slow disk holds everybody up: %d writes in %v, after %v", n, servedAfter, giveWayLimit)
 	}
-	return nil
+	s.slowDown(syncTime)
+	w.avoided.Store(nil)
+	if err := w.until(slowSync*3, nil); err != nil { // what is under way ends as it began
+		return err
+	}
+	if s.stopped() != nil {
+		w.nemesis.revive(s)
+	} else {
+		s.setHarmed(false)
+	}
+	return w.until(healLimit, w.judge.healed)
 }
 
 // foundAgain kills all servers, takes the disks of all but one away, and starts those: there was a cluster, so they must not
@@ -51,7 +64,7 @@ func (w *World) foundAgain() error {
 			w.task(func() { s.halt(true) })
 		}
 	}
-	if err := w.until(15*time.Second, nil); err != nil {
+	if err := w.until(5*time.Second, nil); err != nil {
 		return err
 	}
 	for _, s := range members[1:] {

@@ -161,6 +161,12 @@ func (s *server) setAway(away bool) {
 	s.away = away
 }
 
+func (s *server) setHarmed(harmed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.harmed = harmed
+}
+
 // harm makes the disk fail with an error, nil ends that; the server may stop itself then.
 func (s *server) harm(err error) {
 	s.mu.Lock()
