@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -33,7 +34,9 @@ func newNemesis(w *World) *nemesis {
 func (n *nemesis) excuses(s *server, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	disk := errors.Is(err, replica.ErrDiskFailed) || errors.Is(err, replica.ErrDiskStalled) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC)
+	disk := slices.ContainsFunc([]error{replica.ErrDiskFailed, replica.ErrDiskStalled, syscall.EIO, syscall.ENOSPC}, func(fault error) bool {
+		return errors.Is(err, fault)
+	})
 	return s.harmed && disk || s.away || !s.founder && errors.Is(err, raftstore.ErrRemoved)
 }
 
