@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-io/setpoint/cmd/setpoint/clusterstatus"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
@@ -28,17 +29,31 @@ func newClusterMembers() *cobra.Command {
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var members []admin.Member
-		err := askServers(cmd.Context(), kubeconfig, statusTimeout, func(ctx context.Context, config *rest.Config) (err error) {
-			members, err = admin.FetchMembers(ctx, config)
-			return err
-		})
+		members, err := fetchMembers(cmd.Context(), kubeconfig)
 		if err != nil {
 			return err
 		}
 		return printAs(cmd.OutOrStdout(), output, members, func(w io.Writer) error { return printMembers(w, members) })
 	}
 	return withSources(cmd)
+}
+
+// fetchMembers asks the server that knows best; if none tells its status, each for the reason.
+func fetchMembers(ctx context.Context, kubeconfig string) (members []admin.Member, err error) {
+	configs, err := contexts(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if best := clusterstatus.Best(ctx, configs); best != nil {
+		ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+		defer cancel()
+		return admin.FetchMembers(ctx, best)
+	}
+	err = askServers(ctx, kubeconfig, statusTimeout, func(ctx context.Context, config *rest.Config) (err error) {
+		members, err = admin.FetchMembers(ctx, config)
+		return err
+	})
+	return members, err
 }
 
 func printMembers(w io.Writer, members []admin.Member) error {

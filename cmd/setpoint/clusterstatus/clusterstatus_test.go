@@ -3,9 +3,12 @@ package clusterstatus
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"syscall"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
@@ -109,5 +113,23 @@ func TestMembersCount(t *testing.T) {
 	}
 	if alone := newest([]Server{up("stale", "", 12, "stale"), up("b", "b", 9, "b")}); alone.Name != "b" {
 		t.Errorf("a server without a leader is believed: %s", alone.Name)
+	}
+}
+
+// TestTheBestIsAsked: who asks for the members asks neither the removed server nor one without a leader.
+func TestTheBestIsAsked(t *testing.T) {
+	configs := map[string]*rest.Config{}
+	for name, s := range map[string]Server{
+		"a-removed": up("removed", "removed", 7, "removed", "b"), "b": up("b", "b", 9, "b", "c"), "c-alone": up("c", "", 12, "b", "c"),
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(s.Status) }))
+		t.Cleanup(server.Close)
+		configs[name] = &rest.Config{Host: server.URL}
+	}
+	if got := Best(t.Context(), configs); got != configs["b"] {
+		t.Errorf("asked: %v", got)
+	}
+	if got := Best(t.Context(), map[string]*rest.Config{"off": {Host: "http://127.0.0.1:1"}}); got != nil {
+		t.Errorf("nobody answers, and %v is asked", got)
 	}
 }

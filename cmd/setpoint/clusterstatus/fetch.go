@@ -63,6 +63,18 @@ func Fetch(ctx context.Context, configs map[string]*rest.Config) Report {
 	return Report{Servers: servers, Verdict: judge(best, servers, time.Now())}
 }
 
+// Best is how to reach the server that knows the members best: one that was removed may go on to tell of those of its last day. Nil: no
+// server answers.
+func Best(ctx context.Context, configs map[string]*rest.Config) *rest.Config {
+	answers := fetchAll(ctx, configs)
+	best := newest(answers)
+	at := slices.IndexFunc(answers, func(s Server) bool { return s.Status != nil && s.Status == best })
+	if at < 0 {
+		return nil
+	}
+	return configs[answers[at].Name]
+}
+
 // newest is the answer that knows the members best: of a server that has a leader, of the highest term, with most of the log.
 func newest(answers []Server) (best *admin.ServerStatus) {
 	rank := func(s *admin.ServerStatus) int {
