@@ -138,8 +138,7 @@ func (r *Replica) start(id string) error {
 		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses, Leads: r.Leads,
 		Follows: r.follows, IsMember: r.isMember,
 		Introduce: r.introduce, Meet: r.meet, Refuses: r.refuses, Stopped: r.Failed,
-		BeatPause: r.cfg.Timing.HeartbeatTimeout / 5,
-		Logger:    r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
+		Logger: r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
 	})
 	r.teller = r.newTeller()
 	notify := make(chan bool, notifyBuffer)

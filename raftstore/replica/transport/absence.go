@@ -24,10 +24,6 @@ func (t *Transport) AppendEntries(
 	request *raft.AppendEntriesRequest,
 	response *raft.AppendEntriesResponse,
 ) error {
-	if isHeartbeat(request) && t.spares(id, request.Term) {
-		accept(request, response)
-		return nil
-	}
 	err := t.appendEntries(id, target, request, response)
 	if err == nil || isHeartbeat(request) || !t.awaitPeer(id, request.Term) {
 		return err

@@ -1,10 +1,6 @@
 package transport
 
-import (
-	"time"
-
-	"github.com/hashicorp/raft"
-)
+import "github.com/hashicorp/raft"
 
 // SetHeartbeatHandler implements raft.Transport. The handler that raft offers is not used.
 //
@@ -38,9 +34,10 @@ func (t *Transport) heartbeat(rpc raft.RPC) {
 	case t.beats <- raft.RPC{Command: request, RespChan: make(chan raft.RPCResponse, 1)}:
 	default: // one waits already, which says the same
 	}
-	var response raft.AppendEntriesResponse
-	accept(request, &response)
-	rpc.Respond(&response, nil)
+	rpc.Respond(&raft.AppendEntriesResponse{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+		Term:      request.Term, Success: true,
+	}, nil)
 }
 
 // pass hands on what comes from the network, and heartbeats answered already, until the
@@ -90,32 +87,5 @@ func (t *Transport) deliver(rpc raft.RPC) {
 	case t.messages <- rpc:
 	case <-t.stream.closed:
 		rpc.Respond(nil, errStreamClosed)
-	}
-}
-
-// spares reports whether a heartbeat to the peer is left out: it accepted something that was sent not longer ago than
-// Config.BeatPause, and nobody waits for a proof. Raft, whose timer is shorter, takes it for answered, and so may believe in
-// a contact for as long as that more. No promise rests on it.
-func (t *Transport) spares(id raft.ServerID, term uint64) bool {
-	if t.proving.Load() > 0 {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.accepted[id]
-	return known.term == term && time.Since(known.sent) < t.stream.cfg.BeatPause
-}
-
-// Prove has all heartbeats sent while f runs.
-func (t *Transport) Prove(f func() error) error {
-	t.proving.Add(1)
-	defer t.proving.Add(-1)
-	return f()
-}
-
-// accept answers a heartbeat as the peer would.
-func accept(request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) {
-	*response = raft.AppendEntriesResponse{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: request.Term, Success: true,
 	}
 }

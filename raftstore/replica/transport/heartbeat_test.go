@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,64 +58,6 @@ func TestAHeartbeatOfTheTermDoesNotWait(t *testing.T) {
 			asked := time.Now()
 			if _, answered := beat(other); !answered || time.Since(asked) != time.Second {
 				t.Errorf("heartbeat of term %d: answered %v after %v, want the main loop's answer", other, answered, time.Since(asked))
-			}
-		}
-	})
-}
-
-// TestHeartbeatsAreLeftOut: what the peer accepted a moment ago says that it follows; but a proof, and a term, need messages
-// of their own.
-func TestHeartbeatsAreLeftOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sent atomic.Int64
-		follower := New(Config{
-			ID: "b", Address: "b", Logger: slog.New(slog.DiscardHandler), Raft: hclog.NewNullLogger(),
-			Follows: func(uint64) bool { sent.Add(1); return true }, Stopped: func() error { return nil },
-		})
-		defer follower.stop()
-		go func() {
-			for {
-				select {
-				case <-follower.Consumer():
-				case <-follower.stream.closed:
-					return
-				}
-			}
-		}()
-		leader := New(Config{
-			ID: "a", Address: "a", Logger: slog.New(slog.DiscardHandler), Raft: hclog.NewNullLogger(), BeatPause: 100 * time.Millisecond,
-			Name:      func(id string) string { return id },
-			Addresses: func(id string) ([]string, error) { return []string{id}, nil },
-			Dial: func(context.Context, string, string) (net.Conn, error) {
-				near, far := net.Pipe()
-				go follower.HandleConn(far)
-				return near, nil
-			},
-		})
-		defer leader.stop()
-		plainly := func(f func() error) error { return f() }
-		for _, step := range []struct {
-			name  string
-			after time.Duration
-			term  uint64
-			beat  func(func() error) error
-			sent  int64
-		}{
-			{"the first", 0, 5, plainly, 1},
-			{"soon after", 60 * time.Millisecond, 5, plainly, 0},
-			{"later", 60 * time.Millisecond, 5, plainly, 1},
-			{"soon after, as a proof", 10 * time.Millisecond, 5, leader.Prove, 1},
-			{"soon after the proof", 10 * time.Millisecond, 5, plainly, 0},
-			{"soon after, in a later term", 10 * time.Millisecond, 6, plainly, 1},
-		} {
-			time.Sleep(step.after)
-			before := sent.Load()
-			var response raft.AppendEntriesResponse
-			err := step.beat(func() error {
-				return leader.AppendEntries("b", "", &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{Addr: []byte("a")}, Term: step.term}, &response)
-			})
-			if got := sent.Load() - before; err != nil || got != step.sent || !response.Success || response.Term != step.term {
-				t.Errorf("%s: %d sent, want %d; answer %+v, %v", step.name, got, step.sent, response, err)
 			}
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -45,9 +44,7 @@ type Config struct {
 	// Stopped says why this server has stopped itself, or nil: it gives no vote then, asks
 	// for none and acknowledges nothing.
 	Stopped func() error
-	// BeatPause is the least time between what a peer accepted and the next heartbeat; 0 sends all that raft makes.
-	BeatPause time.Duration
-	Logger    *slog.Logger
+	Logger  *slog.Logger
 	// Raft is for the library's own output.
 	Raft hclog.Logger
 }
@@ -67,9 +64,6 @@ type Transport struct {
 	// messages are for raft's main loop; beats, of which one waits, are heartbeats that
 	// were answered.
 	messages, beats chan raft.RPC
-
-	// proving counts those who wait for heartbeats that prove something.
-	proving atomic.Int64
 
 	leave   sync.Once
 	leaving chan struct{}
