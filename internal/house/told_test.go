@@ -69,7 +69,7 @@ func untold(names map[string]bool, pages string) (found []string) {
 			whole = regexp.MustCompile(`\b` + name + `\b`)
 		}
 		if names[name] && !whole.MatchString(pages) {
-			found = append(found, fmt.Sprintf("no page of docs names the metric %s\n\twhy: nobody watches what nobody explains; docs/operations.md has the others", name))
+			found = append(found, fmt.Sprintf("no page of docs names the metric %s\n\twhy: nobody watches what nobody explains; docs/operations/watching.md has the others", name))
 		}
 	}
 	return found

@@ -50,7 +50,7 @@ func (c *Cluster) newEncryptionConfig() ([]byte, error) {
 		return nil, err
 	}
 	return fmt.Appendf(nil, `# How this cluster's servers encrypt what they store. The first key encrypts; the others
-# are there to read with. It must be the same on all servers: docs/operations.md.
+# are there to read with. It must be the same on all servers: docs/operations/access.md.
 apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
 resources:
