@@ -39,6 +39,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/caches"
 	"github.com/setpoint-io/setpoint/server/drain"
 	"github.com/setpoint-io/setpoint/server/inprocess"
@@ -62,6 +63,8 @@ type apiConfig struct {
 	revoked *revocation.Judge
 	// parts show what those of this server do.
 	parts *parts.Parts
+	// maker makes backups, nil if there is no schedule.
+	maker *backups.Maker
 }
 
 // api is the API of a replica, with the parts of it that the loops share.

@@ -26,6 +26,7 @@ func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
 	if a.config.Processor != nil {
 		registry.MustRegister(a.config.Processor)
 	}
+	registry.MustRegister(a.config.maker.Metrics()...)
 	if a.config.AuditLog != nil {
 		registry.MustRegister(a.config.AuditLog.Lost())
 	}

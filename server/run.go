@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/auditlog"
+	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/settings"
 )
 
@@ -50,6 +51,7 @@ type Options struct {
 	AuthorizationFile           string
 	Encryption                  encryption.Options
 	Audit                       auditlog.Config
+	Backups                     backups.Config
 	Logger                      *slog.Logger
 	Out                         io.Writer
 	// Flags are all of them, as /flagz shows them.
@@ -96,6 +98,7 @@ func (o Options) Parse() (*Parsed, error) {
 	return &Parsed{o, servers, cluster, admissionConfig}, errors.Join(
 		settingsErr, admissionErr, gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
 		access.Validate(o.Authentication, o.AuthorizationFile), o.Audit.Validate(), o.Encryption.Validate(),
+		o.Backups.Validate(),
 	)
 }
 
@@ -132,6 +135,7 @@ func (o *Parsed) Run(ctx context.Context) error {
 		DisabledAdmission: o.Admission.LeftOut(),
 		EnabledAdmission:  o.Admission.Added(), AdmissionConfiguration: o.admission, Flags: o.Flags,
 		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
+		Backups:   o.Backups,
 		Processor: cpushare.New(cpushare.Process()),
 	})
 	if err != nil {

@@ -41,6 +41,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/auditlog"
+	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/drain"
 	"github.com/setpoint-io/setpoint/server/http2buffer"
 	"github.com/setpoint-io/setpoint/server/inprocess"
@@ -107,6 +108,8 @@ type Config struct {
 	Encryption encryption.Options
 	// AuditLog records requests; nil: they are not recorded. Its maker runs it.
 	AuditLog *auditlog.Log
+	// Backups are made by a schedule; the zero value: none.
+	Backups backups.Config
 	// Listener accepts the API, the parts' services and Raft. Start owns it.
 	Listener net.Listener
 	// ListenAddress, without a Listener, is opened when this server can answer: until
@@ -227,12 +230,19 @@ func (s *Server) start(ctx context.Context) (err error) {
 			s.config.Logger.Warn("node liveness ended badly", "err", err)
 		}
 	})
+	maker, err := backups.New(s.config.Name, s.config.Backups, s.log, s.config.Logger)
+	if err != nil {
+		return err
+	}
 	s.api, err = newAPI(ctx, apiConfig{
 		Config: s.config, identity: s.identity, log: s.log, liveness: s.liveness, drain: s.drain, servers: s.servers, parts: s.parts,
-		revoked: &s.revoked,
+		revoked: &s.revoked, maker: maker,
 	})
 	if err != nil {
 		return err
+	}
+	if maker != nil {
+		s.wg.Go(func() { maker.Run(ctx) })
 	}
 	if err := s.serve(); err != nil {
 		return err

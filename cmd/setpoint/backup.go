@@ -16,12 +16,13 @@ import (
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/offline"
 )
 
 func newBackup() *cobra.Command {
 	return group(&cobra.Command{Use: "backup", Short: "Back up all objects of a cluster, verify and restore backups"},
-		newBackupCreate(), newBackupVerify(), newBackupRestore())
+		newBackupCreate(), newBackupList(), newBackupVerify(), newBackupRestore())
 }
 
 // withFile is withSources for a command whose one argument is a file.
@@ -98,6 +99,26 @@ func fetchBackup(
 		return admin.FetchBackup(ctx, config, out, progress)
 	}
 	return admin.FetchBackupFile(ctx, config, path, progress)
+}
+
+func newBackupList() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "list FOLDER", Aliases: []string{"ls"}, Short: "Show the backups of a folder, the oldest first; exit code 1 if one cannot be read",
+		Long: "Show the backups of a folder, the oldest first, by what the beginning of each says: 'setpoint backup verify'\nreads one whole.",
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		list, err := backups.List(args[0])
+		if err != nil {
+			return err
+		}
+		if err := printAs(cmd.OutOrStdout(), output, list, func(w io.Writer) error { return backups.Print(w, list) }); err != nil {
+			return err
+		}
+		return backups.Problems(list)
+	}
+	return withFile(cmd)
 }
 
 func newBackupVerify() *cobra.Command {

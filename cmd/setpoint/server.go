@@ -50,6 +50,7 @@ func newServer() *cobra.Command {
 	authorizationFlag(cmd.Flags(), &options.AuthorizationFile)
 	admissionFlags(cmd.Flags(), &options)
 	encryptionFlags(cmd.Flags(), &options.Encryption)
+	options.Backups.Flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		logger, err := newLogger(cmd)
 		if err != nil {

@@ -17,6 +17,7 @@ var processTime = map[string]string{
 	"apiserver/admission/serviceaccount.go":    "how long a request may wait",
 	"apiserver/aggregation":                    "certificates on the wire, and pauses before other tries",
 	"server/auditlog":                          "how often losses are told",
+	"server/backups":                           "files of this machine, by its clock",
 	"apiserver/auth/authconfig":                "how often a file is read",
 	"apiserver/auth/authenticate.go":           "certificates on the wire",
 	"apiserver/auth/reviews":                   "what is answered and not stored",

@@ -16,7 +16,7 @@ import (
 // below. Tests follow TestHouseTestImports.
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
-		[]string{".", "cmd/setpoint/*", "agent", "agent/runtime/cri/embedded", "agent/runtime/cri/embedded/demo", "agent/host", "agent/base/machine", "agent/net/network", "agent/net/network/wireguard", "agent/reset", "server", "server/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
+		[]string{".", "cmd/setpoint/*", "agent", "agent/runtime/cri/embedded", "agent/runtime/cri/embedded/demo", "agent/host", "agent/base/machine", "agent/net/network", "agent/net/network/wireguard", "agent/reset", "server", "server/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,backups,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
 		"commands are tested by starting the binary, which is slow, so what can be judged without it stands in packages of its own"},
 	{[]string{"cmd/setpoint/clusterstatus"}, "how the members of the control plane are, and whether somebody is needed", []string{"cmd/setpoint/kubeconfig", "internal/trust", "server/admin"}, "the members of the log count, not the contexts of a kubeconfig"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says", nil, ""},
@@ -46,6 +46,7 @@ var rooms = []room{
 	{[]string{"server/access"}, "authentication and authorization of one server", []string{"apiserver/auth/{authconfig,authzconfig,rbac,reviews,tokens}", "apiserver/{auth,storage}", "internal/{revocation,trust}", "apiserver/resource"}, "the order of authenticators and authorizers is decided in one place"},
 	{[]string{"server/peers"}, "how a server reaches other servers, nodes and pods", []string{"agent/simulated", "internal/{failover,poddial,revocation,trust}"}, "each connection checks the certificate for the name that it dialled"},
 	{[]string{"server/auditlog"}, "the audit log: policy, bounded buffer, file", []string{"internal/clip"}, "a stalled disk delays no request: records are dropped and counted"},
+	{[]string{"server/backups"}, "backups by a schedule, and what a folder of them holds", []string{"raftstore/backup"}, "a store that can be backed up does not know when"},
 	{[]string{"server/drain"}, "ends requests and streams when a server stops", nil, "requests finish, streams go on elsewhere"},
 	{[]string{"server/http2buffer"}, "writes headers and body of an HTTP/2 answer together", nil, "x/net/http2 sends headers before it has the body, which costs a TLS record and a system call for each answer"},
 	{[]string{"server/leader"}, "leadership of the store as terms of the control loops, and the Leases that show it", []string{"internal/clusterclock"}, "Leases show leadership and do not grant it: the fence does"},

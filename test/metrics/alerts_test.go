@@ -46,6 +46,7 @@ func healthy() world {
 		own("setpoint_store_sync_p99_seconds", "0.002x90")
 		own("setpoint_objects_bytes", "5000x90")
 		own("setpoint_objects_limit_bytes", "10000x90")
+		own("setpoint_backup_due_timestamp_seconds", "86400x90")
 		own("leader_election_master_status", leads, `name="kube-scheduler"`)
 		own("setpoint_loop_failing_keys", "0x90", `name="deployment"`)
 		own("setpoint_loop_circles_total", "0x90", `name="deployment"`)
@@ -86,6 +87,7 @@ var faults = map[string]struct {
 	"SetpointDiskFull":            {changed: world{"setpoint_disk_full{}": "0x10 1x80"}},
 	"SetpointDiskSlow":            {changed: world{"setpoint_store_sync_p99_seconds{}": "0.5x90"}},
 	"SetpointObjectsNearLimit":    {changed: world{"setpoint_objects_bytes{}": "5000+50x90"}},
+	"SetpointBackupMissing":       {changed: world{"setpoint_backup_due_timestamp_seconds{}": "60x90"}},
 	"SetpointNobodyActs":          {changed: world{`*leader_election_master_status{name="kube-scheduler"}`: "0x90"}},
 	"SetpointLoopFails":           {changed: world{`setpoint_loop_failing_keys{name="deployment"}`: "2x90"}},
 	"SetpointLoopInCircles":       {changed: world{`setpoint_loop_circles_total{name="deployment"}`: "0x10 1x80"}},
@@ -98,6 +100,20 @@ var faults = map[string]struct {
 	"SetpointCertificatesExpire":  {changed: world{`apiserver_client_certificate_expiration_seconds_bucket{le="604800"}`: "0+1x90"}},
 	"SetpointNodeDown":            {changed: world{`up{job="nodes",instance="n2"}`: "1x10 0x80"}},
 	"SetpointPodsEvicted":         {changed: world{`node_collector_evictions_total{zone=""}`: "0x10 4x80"}},
+}
+
+// TestALeaderThatIsLost: its series are gone and the others know another one, or will in a moment. That is one server that is down.
+func TestALeaderThatIsLost(t *testing.T) {
+	w := healthy()
+	for series := range w {
+		if strings.Contains(series, `instance="a"`) {
+			w[series] = "1x10 _x80"
+		}
+	}
+	w[`up{job="apiserver",instance="a"}`] = "1x10 0x80"
+	if told := firing(t, w, readAlerts(t)); !slices.Equal(told, []string{"SetpointServerDown"}) {
+		t.Errorf("%v are told", told)
+	}
 }
 
 // apply is the world with a change.

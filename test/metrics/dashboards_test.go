@@ -47,8 +47,9 @@ func readDashboards(t *testing.T) (all []dashboard) {
 
 // notScraped are metrics that a fresh server does not show, and why.
 var notScraped = map[string]string{
-	"up":                               "Prometheus' own",
-	"setpoint_audit_events_lost_total": "of servers that write an audit log",
+	"up":                                    "Prometheus' own",
+	"setpoint_backup_due_timestamp_seconds": "of servers with a schedule of backups",
+	"setpoint_audit_events_lost_total":      "of servers that write an audit log",
 }
 
 // usedOf are the names of metrics that an expression asks of a job.

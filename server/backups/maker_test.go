@@ -1,0 +1,234 @@
+package backups
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/backup"
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// store is a state that backups are made of, or what goes wrong.
+type store struct {
+	state *state.State
+	// fails, if set, is the answer; cut leaves the end of the archive out.
+	fails error
+	cut   bool
+}
+
+func newStore() *store {
+	s := &store{state: state.New(state.Options{})}
+	for i, op := range []command.Op{{Kind: command.SetClusterID, Value: []byte("c")}, {Kind: command.Put, Key: "/k", UID: "u", Value: []byte("v")}} {
+		s.state.Apply(uint64(i+1), 1, &command.Entry{Commands: []command.Command{{Ops: []command.Op{op}}}})
+	}
+	return s
+}
+
+// Backup implements Store.
+func (s *store) Backup(_ context.Context, out io.Writer) (backup.Header, error) {
+	if s.fails != nil {
+		return backup.Header{}, s.fails
+	}
+	if s.cut {
+		out = &cutWriter{out, 20}
+	}
+	return backup.Write(out, s.state.Root(), backup.Header{Term: 1, Time: time.Now()})
+}
+
+// cutWriter keeps the first bytes and says that it keeps all, as a disk may that loses what it was told.
+type cutWriter struct {
+	out  io.Writer
+	left int
+}
+
+// Write implements io.Writer.
+func (c *cutWriter) Write(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	c.left -= n
+	_, err := c.out.Write(p[:n])
+	return len(p), err
+}
+
+// begin runs a maker of server a in the bubble.
+func begin(t *testing.T, folder string, s Store, keep int) *Maker {
+	t.Helper()
+	config := Config{Schedule: "@every 6h", Folder: folder, Keep: keep}
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := New("a", config, s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); m.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return m
+}
+
+// pass lets time pass.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func names(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// TestTheNewestStay: one every six hours, three of them, and nothing of others goes.
+func TestTheNewestStay(t *testing.T) {
+	folder := t.TempDir()
+	others := []string{".b.backup.part", "a-b-20000101T000000Z.backup", "a-monday.backup", "b-20000101T000000Z.backup", "notes"}
+	for _, name := range others {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := begin(t, folder, newStore(), 3)
+		pass(5 * time.Hour)
+		if got := names(t, folder); !slices.Equal(got, others) {
+			t.Errorf("before the time: %q", got)
+		}
+		pass(25*time.Hour + time.Minute)
+		mine, err := own(folder, "a")
+		want := []string{"a-20000101T180000Z.backup", "a-20000102T000000Z.backup", "a-20000102T060000Z.backup"}
+		if err != nil || !slices.Equal(mine, want) {
+			t.Errorf("%q %v, not %q", mine, err, want)
+		}
+		for _, name := range others {
+			if !slices.Contains(names(t, folder), name) {
+				t.Errorf("%s went", name)
+			}
+		}
+		if last := time.Unix(m.last.Load(), 0); !last.Equal(time.Now().Add(-time.Minute)) || m.lastBytes.Load() == 0 || m.failures.Load() != 0 {
+			t.Errorf("last %v of %d bytes, %d failures", last, m.lastBytes.Load(), m.failures.Load())
+		}
+	})
+}
+
+// TestWhatFailsIsTriedAgain: no file appears of a backup that cannot be made, or not read back, and none goes meanwhile.
+func TestWhatFailsIsTriedAgain(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		m := begin(t, folder, s, 1)
+		pass(6*time.Hour + time.Second)
+		before := names(t, folder)
+		for _, broken := range []store{{state: s.state, fails: errors.New("no leader")}, {state: s.state, cut: true}} {
+			*s = broken
+			pass(6 * time.Hour) // one is due
+			failures := m.failures.Load()
+			pass(6 * time.Hour)
+			if got := names(t, folder); !slices.Equal(got, before) || len(got) != 1 {
+				t.Errorf("%+v: %q, not %q", broken, got, before)
+			}
+			if tries := m.failures.Load() - failures; tries < 60 || tries > 80 {
+				t.Errorf("%d tries in six hours", tries)
+			}
+			if due := time.Unix(m.due.Load(), 0); time.Now().Before(due) {
+				t.Error("it is not overdue")
+			}
+		}
+		*s = store{state: s.state}
+		pass(RetryAfter)
+		if got := names(t, folder); len(got) != 1 || got[0] == before[0] {
+			t.Errorf("%q, before it was %q", got, before)
+		}
+	})
+}
+
+// TestATimeThatPassedIsMadeUpFor: the server was off when its backup was due.
+func TestATimeThatPassedIsMadeUpFor(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		old := fileName("a", time.Now().Add(-7*time.Hour))
+		if err := os.WriteFile(filepath.Join(folder, old), []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := begin(t, folder, newStore(), 5)
+		synctest.Wait()
+		if m.last.Load() != time.Now().Add(-7*time.Hour).Unix() || m.lastBytes.Load() != 3 {
+			t.Errorf("the newest is of %v", time.Unix(m.last.Load(), 0))
+		}
+		pass(time.Minute)
+		if mine, _ := own(folder, "a"); len(mine) != 2 {
+			t.Errorf("%q", mine)
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	folder := t.TempDir()
+	config := Config{Schedule: "@daily", Folder: folder, Keep: 1}
+	m, err := New("a", config, newStore(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.once(t.Context()) {
+		t.Fatal("no backup was made")
+	}
+	if err := os.WriteFile(filepath.Join(folder, "broken.backup"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := List(folder)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	if e := list[0]; e.File != "broken.backup" || e.Problem == "" || e.Bytes != 1 {
+		t.Errorf("%+v", e)
+	}
+	if e := list[1]; e.Problem != "" || e.Objects != 1 || e.Made.IsZero() || e.Bytes != m.lastBytes.Load() {
+		t.Errorf("%+v", e)
+	}
+	if _, err := List(filepath.Join(folder, "nowhere")); err == nil {
+		t.Error("a folder that is not there is listed")
+	}
+}
+
+func TestFlags(t *testing.T) {
+	folder := t.TempDir()
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{}, ""},
+		{Config{Schedule: "0 3 * * *", Folder: folder, Keep: 1}, ""},
+		{Config{Schedule: "@daily", Folder: folder, Keep: KeepMax}, ""},
+		{Config{Schedule: "@every 1m", Folder: folder, Keep: 1}, ""},
+		{Config{Schedule: "@daily", Keep: 1}, "go together"},
+		{Config{Folder: folder, Keep: 1}, "go together"},
+		{Config{Schedule: "@daily", Folder: folder}, "1 to 1000"},
+		{Config{Schedule: "@daily", Folder: folder, Keep: KeepMax + 1}, "1 to 1000"},
+		{Config{Schedule: "daily", Folder: folder, Keep: 1}, "five fields"},
+		{Config{Schedule: "0 0 30 2 *", Folder: folder, Keep: 1}, "no such day"},
+		{Config{Schedule: "@every 10s", Folder: folder, Keep: 1}, "more than one a minute"},
+		{Config{Schedule: "TZ=UTC 0 3 * * *", Folder: folder, Keep: 1}, "time zone"},
+		{Config{Schedule: "@daily", Folder: filepath.Join(folder, "x"), Keep: 1}, "no such folder"},
+	} {
+		err := c.config.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, not %q", c.config, err, c.want)
+		}
+	}
+}
