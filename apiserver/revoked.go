@@ -72,8 +72,8 @@ func (s *Server) endIfRevoked(w http.ResponseWriter, r *http.Request, who revoca
 		return func() {}
 	}
 	return s.config.Revoked.Opened(who, func() {
-		e.cancel()
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // who cannot, has no reader that waits
+		e.cancel()
 	})
 }
 

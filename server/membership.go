@@ -24,7 +24,7 @@ func (s *Server) clusterServers() []liveness.Server {
 	for _, member := range members {
 		server := liveness.Server{
 			Server: trust.Server{Name: raftstore.MemberName(member.ID), Endpoint: member.Address},
-			Voter:  member.Voter,
+			Voter:  member.Voter, Told: member.Address,
 		}
 		at := slices.IndexFunc(servers, func(other liveness.Server) bool { return other.Name == server.Name })
 		if at >= 0 { // two lives of one server

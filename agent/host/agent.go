@@ -136,7 +136,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer unlock()
 	known := o.known()
-	ip, ip6, err := o.nodeIP(known.Now())
+	ip, ip6, err := o.nodeIP(slices.Concat(o.Servers, known.Now())) // by what was typed first: the address must not change by itself
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
+
+// scheme stands before the address of a server in its URL.
+const scheme = "https://"
 
 // sessionLeaseInterval is how often an agent with a session renews its Lease: the
 // session proves that it lives, the Lease only shows it to other clients.
@@ -69,9 +73,10 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	if known == nil {
 		known = knownservers.Fixed(c.Servers, c.Logger)
 	}
-	client.Told, client.Servers = known.Told, func() (urls []string) {
+	client.Told = func(from string, servers []string) { known.Told(strings.TrimPrefix(from, scheme), servers) }
+	client.Servers = func() (urls []string) {
 		for _, server := range known.Now() {
-			urls = append(urls, "https://"+server)
+			urls = append(urls, scheme+server)
 		}
 		return urls
 	}

@@ -60,6 +60,9 @@ func (s *Store) Sizes(gr schema.GroupResource, namespace string, objectsLimit, b
 	return objects, bytes
 }
 
+// Here returns the table as this replica has it, without waiting and however old: for what counts before it has caught up.
+func (t *Table) Here() Snapshot { return Snapshot{table: t, root: t.store.log.Root()} }
+
 // Snapshot returns the table as resourceVersion asks for it: "0" what this replica
 // has, "" what holds every write acknowledged before the call.
 func (t *Table) Snapshot(ctx context.Context, resourceVersion string) (Snapshot, error) {

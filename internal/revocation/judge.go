@@ -17,6 +17,8 @@ type Judge struct {
 type opened struct {
 	who Identity
 	end func()
+	// ended is closed when end has returned, nil while it was not called.
+	ended chan struct{}
 }
 
 // Revoked fails with an *Error if somebody is revoked.
@@ -34,13 +36,14 @@ func (j *Judge) Revoked(who Identity) error {
 	return nil
 }
 
-// Opened notes what somebody has open. end is called, once at most, when he is revoked, or at once if he is already; it must not wait.
-// The function that Opened returns must be called when it is closed; end may be called a moment later.
+// Opened notes what somebody has open. end is called, once at most, when he is revoked, or at once if he is already; it must not wait,
+// nor close what calls the function that Opened returns. That function must be called when it is closed: when it returns, end does not
+// run, and is not called any more.
 func (j *Judge) Opened(who Identity, end func()) (closed func()) {
 	if j == nil {
 		return func() {}
 	}
-	o := &opened{who, end}
+	o := &opened{who: who, end: end}
 	j.mu.Lock()
 	if j.open == nil {
 		j.open = map[*opened]struct{}{}
@@ -50,10 +53,17 @@ func (j *Judge) Opened(who Identity, end func()) (closed func()) {
 	if j.Revoked(who) != nil { // since it was judged
 		j.endAll([]*opened{o})
 	}
-	return func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		delete(j.open, o)
+	return func() { j.close(o) }
+}
+
+// close forgets what was open, and waits for its end if that has begun.
+func (j *Judge) close(o *opened) {
+	j.mu.Lock()
+	delete(j.open, o)
+	ended := o.ended
+	j.mu.Unlock()
+	if ended != nil {
+		<-ended
 	}
 }
 
@@ -77,9 +87,13 @@ func (j *Judge) endAll(all []*opened) {
 		j.mu.Lock()
 		_, still := j.open[o]
 		delete(j.open, o)
+		if still {
+			o.ended = make(chan struct{})
+		}
 		j.mu.Unlock()
 		if still {
 			o.end()
+			close(o.ended)
 		}
 	}
 }

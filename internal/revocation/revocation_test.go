@@ -6,12 +6,34 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 var at = time.Date(2026, 11, 29, 3, 0, 0, 0, time.UTC)
 
 var someKey = strings.Repeat("0a", 32)
+
+// TestWhoClosesWaitsForTheEnd: a handler that has returned must not be touched any more.
+func TestWhoClosesWaitsForTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, release := &Judge{}, make(chan struct{})
+		closed := j.Opened(Identity{User: "u"}, func() { <-release })
+		go j.Use(NewList([]Entry{{Target: Target{Kind: User, Name: "u"}}}))
+		synctest.Wait()
+		done := false
+		go func() { closed(); done = true }()
+		synctest.Wait()
+		if done {
+			t.Error("it was closed while its end went on")
+		}
+		close(release)
+		synctest.Wait()
+		if !done {
+			t.Error("it is not closed")
+		}
+	})
+}
 
 func entries(t *testing.T, texts ...string) (all []Entry) {
 	t.Helper()

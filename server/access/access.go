@@ -89,7 +89,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		storage: c.Storage, Issuer: tokens.NewIssuer(keys, tokens.DefaultIssuer),
 		roles: rbac.New(c.Storage, c.Logger), workloads: auth.NewWorkloads(c.Storage, c.Logger),
 	}
-	a.revoked = followRevocations(ctx, c.Storage, c.Revoked, c.Logger)
+	a.revoked = followRevocations(c.Storage, c.Revoked, c.Logger)
 	if a.Documents, err = a.Issuer.Documents(); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (a *Access) OfGateways(named func(resource, namespace, name string) bool) {
 func (a *Access) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.roles.Run(ctx) })
-	wg.Go(func() { a.revoked.lists.Run(ctx) })
+	wg.Go(func() { a.revoked.run(ctx) })
 	wg.Go(func() { a.workloads.Run(ctx) })
 	wg.Go(func() { a.configured.Run(ctx) })
 	wg.Go(func() { a.accounts.Run(ctx) })

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,19 +16,54 @@ import (
 // revocations keep a judge up to date with the list in the store.
 type revocations struct {
 	judge  *revocation.Judge
+	table  *storage.Table
 	lists  *storage.Follower
 	logger *slog.Logger
+
+	mu sync.Mutex
+	// begun: a list counts that the follower has not told of, and would not if it is gone meanwhile.
+	begun bool
 }
 
-// followRevocations begins with the list that this replica has.
-func followRevocations(ctx context.Context, store *storage.Store, judge *revocation.Judge, logger *slog.Logger) *revocations {
-	r := &revocations{judge: judge, logger: logger}
-	table := store.Table(corev1.SchemeGroupVersion.WithResource("configmaps"))
-	r.lists = table.Follow(r.changed, logger)
-	if found, err := table.Get(ctx, metav1.NamespaceSystem, revocation.ConfigMapName, "0"); err == nil {
-		r.use(found.Object().(*corev1.ConfigMap).Data)
+// followRevocations begins with the list that this replica has, however old: nothing is waited for, since a server that does not
+// listen yet has no leader.
+func followRevocations(store *storage.Store, judge *revocation.Judge, logger *slog.Logger) *revocations {
+	r := &revocations{judge: judge, logger: logger, table: store.Table(corev1.SchemeGroupVersion.WithResource("configmaps"))}
+	r.lists = r.table.Follow(r.changed, logger)
+	if list, ok := r.here().(*corev1.ConfigMap); ok {
+		r.use(list.Data)
+		r.begun = true
 	}
 	return r
+}
+
+// here is the list that this replica has, nil if it has none that can be read.
+func (r *revocations) here() resource.Object {
+	list, err := r.table.Here().Get(metav1.NamespaceSystem, revocation.ConfigMapName)
+	if err != nil {
+		r.logger.Error("the list of what is revoked cannot be read", "err", err)
+	}
+	return list
+}
+
+// run follows the list until ctx ends. One that was deleted before the follower began is told of by nobody.
+func (r *revocations) run(ctx context.Context) {
+	var following sync.WaitGroup
+	following.Go(func() { r.lists.Run(ctx) })
+	if r.lists.Reach(ctx, 1) == nil {
+		r.endBegun()
+	}
+	following.Wait()
+}
+
+// endBegun drops the list of the beginning if the follower has told of none.
+func (r *revocations) endBegun() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun {
+		r.begun = false
+		r.use(nil)
+	}
 }
 
 func (r *revocations) changed(was, is resource.Object) {
@@ -40,6 +76,9 @@ func (r *revocations) changed(was, is resource.Object) {
 		}
 		break
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun = false
 	var data map[string]string
 	if list, ok := is.(*corev1.ConfigMap); ok && list != nil {
 		data = list.Data

@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -37,10 +38,13 @@ const (
 type Server struct {
 	trust.Server
 	Voter bool
+	// Told is the address by which agents find it: the log's, which 'setpoint cluster replace' changes; the flags of other servers may
+	// have an older one. Empty: the Endpoint.
+	Told string
 }
 
 func (s Server) equal(other Server) bool {
-	return s.Name == other.Name && s.Endpoint == other.Endpoint && s.Voter == other.Voter
+	return s.Name == other.Name && s.Endpoint == other.Endpoint && s.Voter == other.Voter && s.Told == other.Told
 }
 
 // Config is what the liveness layer of a server needs.
@@ -140,7 +144,7 @@ func (l *Liveness) regroup(members []Server) {
 	voters := []string{}
 	for _, m := range members {
 		if m.Voter {
-			voters = append(voters, m.Endpoint)
+			voters = append(voters, cmp.Or(m.Told, m.Endpoint))
 		}
 	}
 	l.voters.Store(&voters)

@@ -21,8 +21,8 @@ const (
 	fileName = "pki/servers"
 	// addressBytesMax bounds one host:port: a DNS name has at most 253.
 	addressBytesMax = 260
-	// doubtAfter is how long no server may have said anything until those are asked too with which the agent was told to begin. A
-	// session has an answer about every three seconds.
+	// doubtAfter is how long no server of the list may have said anything until those are asked too with which the agent was told to
+	// begin. A session has an answer about every three seconds.
 	doubtAfter = 10 * time.Second
 )
 
@@ -37,7 +37,7 @@ type List struct {
 
 	mu    sync.Mutex
 	told  []string  // by a server, in this run or an earlier one
-	heard time.Time // when a server told it last in this run
+	heard time.Time // when one of those told it last in this run
 }
 
 // WriteFile replaces the file at path by data at once.
@@ -100,8 +100,10 @@ func (l *List) Now() []string {
 	return all
 }
 
-// Told takes what a server says of which servers there are, in any order. Nothing is a server that does not tell.
-func (l *List) Told(servers []string) {
+// Told takes what the server at an address says of which servers there are, in any order. Nothing is a server that does not tell. An
+// address that is not among them, such as that of a load balancer, goes on to be asked: whether this machine reaches the others is not
+// known.
+func (l *List) Told(from string, servers []string) {
 	taken := acceptable(servers)
 	if len(taken) == 0 {
 		return
@@ -109,7 +111,9 @@ func (l *List) Told(servers []string) {
 	slices.Sort(taken)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard = time.Now()
+	if slices.Contains(taken, from) {
+		l.heard = time.Now()
+	}
 	if slices.Equal(taken, l.told) {
 		return
 	}

@@ -33,30 +33,39 @@ func TestServersAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, dir, "a:1", "b:1")
 		expect(t, "at first", l, "a:1", "b:1")
-		l.Told([]string{"c:1", "b:1"})
+		l.Told("b:1", []string{"c:1", "b:1"})
 		expect(t, "told", l, "b:1", "c:1")
-		l.Told(nil)
+		l.Told("b:1", nil)
 		expect(t, "a server that does not tell", l, "b:1", "c:1")
 		time.Sleep(doubtAfter)
 		expect(t, "no server answers", l, "b:1", "c:1", "a:1")
-		l.Told([]string{"d:1", "e:1"})
+		l.Told("e:1", []string{"d:1", "e:1"})
 		expect(t, "one that was replaced answers", l, "d:1", "e:1")
 	})
 	expect(t, "restarted with the first day's list", open(t, dir, "a:1", "b:1"), "d:1", "e:1", "a:1", "b:1")
 }
 
+// TestABalancerGoesOnToBeAsked: it tells addresses that this machine may not reach.
+func TestABalancerGoesOnToBeAsked(t *testing.T) {
+	l := Fixed([]string{"balancer:1"}, slog.New(slog.DiscardHandler))
+	l.Told("balancer:1", []string{"a:1", "b:1"})
+	expect(t, "told by a balancer", l, "a:1", "b:1", "balancer:1")
+	l.Told("a:1", []string{"a:1", "b:1"})
+	expect(t, "told by one of them", l, "a:1", "b:1")
+}
+
 // TestOnlyAddressesAreTaken: a server that tells nonsense, or too much of it, does not fill the list.
 func TestOnlyAddressesAreTaken(t *testing.T) {
 	l := Fixed([]string{"a:1"}, slog.New(slog.DiscardHandler))
-	l.Told([]string{"", "no-port", ":6443", "x:", "two words:1", "line\nbreak:1", strings.Repeat("x", 300) + ":1"})
+	l.Told("a:1", []string{"", "no-port", ":6443", "x:", "two words:1", "line\nbreak:1", strings.Repeat("x", 300) + ":1"})
 	expect(t, "nonsense", l, "a:1")
-	l.Told([]string{"b:1", "no-port", "[fd00::1]:6443", "b:1"})
+	l.Told("b:1", []string{"b:1", "no-port", "[fd00::1]:6443", "b:1"})
 	expect(t, "some of it", l, "[fd00::1]:6443", "b:1")
 	var many []string
 	for i := range 3 * Max {
 		many = append(many, fmt.Sprintf("s%d:1", i))
 	}
-	l.Told(many)
+	l.Told("s0:1", many)
 	if got := l.Now(); len(got) != Max {
 		t.Errorf("%d servers are kept of %d, want %d", len(got), len(many), Max)
 	}
@@ -73,7 +82,7 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 			}
 			l := open(t, dir, "z:1")
 			expect(t, name, l, "z:1")
-			l.Told([]string{"a:1"})
+			l.Told("a:1", []string{"a:1"})
 			expect(t, "after a restart", open(t, dir, "z:1"), "a:1", "z:1")
 		})
 	}
@@ -83,6 +92,6 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 func TestADiskThatIsFull(t *testing.T) {
 	full := func(string, []byte) error { return errors.New("no space left on device") }
 	l := Open(t.TempDir(), []string{"a:1"}, full, slog.New(slog.DiscardHandler))
-	l.Told([]string{"b:1"})
+	l.Told("b:1", []string{"b:1"})
 	expect(t, "told", l, "b:1")
 }

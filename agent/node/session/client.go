@@ -47,13 +47,14 @@ type Client struct {
 	// GossipAddresses, if set, is called with each answer of the server: where the
 	// servers gossip. It must not block.
 	GossipAddresses func(addresses []string)
-	// Told, if set, is called with each answer too: which servers there are, host:port, at most ServersMax; none if the server does not
-	// tell. The connection has proved that it is a server. It must not block for long.
-	Told   func(servers []string)
+	// Told, if set, is called with each answer too: from which of Servers it came, and which servers there are, host:port, at most
+	// ServersMax; none if the server does not tell. The connection has proved that it is a server. It must not block for long.
+	Told   func(from string, servers []string)
 	Logger *slog.Logger
 
 	instance string
 	counter  uint64
+	server   string // with which the session is
 }
 
 // Run keeps a session until ctx ends, then says goodbye. When a session breaks it
@@ -106,6 +107,7 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	c.counter++
+	c.server = server
 	client := sessionpbconnect.NewSessionServiceClient(c.HTTP, server, connect.WithReadMaxBytes(answerLimitBytes))
 	stream := client.Keep(streamCtx)
 	hangUp := func() {
@@ -139,7 +141,7 @@ func (c *Client) hear(answer *sessionpb.KeepResponse) time.Duration {
 	}
 	if c.Told != nil {
 		servers := answer.GetServers()
-		c.Told(servers[:min(len(servers), ServersMax)])
+		c.Told(c.server, servers[:min(len(servers), ServersMax)])
 	}
 	return pingInterval(answer)
 }

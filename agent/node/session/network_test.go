@@ -243,7 +243,7 @@ func (n *network) agent(name string, servers ...string) (stop func()) {
 		defer n.mu.Unlock()
 		n.told[name] = addresses
 	}
-	c.Told = func(servers []string) {
+	c.Told = func(_ string, servers []string) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if len(servers) > 0 {

@@ -56,6 +56,8 @@ func availability(best *admin.ServerStatus, servers []Server) []string {
 		return append(others, "the servers have no leader: nothing can be written")
 	case down == 0:
 		return others
+	case spare < 0 && best.Leader != "":
+		return append(others, fmt.Sprintf("%d of %d servers do not answer from here, though there is a leader", down, voters))
 	case spare < 0:
 		return append(others, fmt.Sprintf("%s: nothing can be written until %d more answer", ofAll(down, voters), -spare))
 	case best.Leader == "":

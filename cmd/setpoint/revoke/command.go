@@ -1,6 +1,7 @@
 package revoke
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,6 +80,9 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.CheckOutput(o.output); err != nil {
 		return err
 	}
+	if err := o.mayRevoke(cmd.Context(), target); err != nil {
+		return err
+	}
 	var result Result
 	err = o.AskAPI(cmd.Context(), o.kubeconfig, func(ctx context.Context, client kubernetes.Interface) (err error) {
 		result, err = Change(ctx, client, target, o.undo, time.Now())
@@ -95,6 +99,19 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return o.remove(cmd, target.Name)
+}
+
+// mayRevoke refuses what would shut out who asks.
+func (o *options) mayRevoke(ctx context.Context, target revocation.Target) error {
+	if target.Key == "" || o.undo {
+		return nil
+	}
+	var own error
+	err := o.AskServers(ctx, o.kubeconfig, removeWait, func(_ context.Context, config *rest.Config) error {
+		own = notOwn(config, target.Key)
+		return nil
+	})
+	return cmp.Or(own, err)
 }
 
 // remove ends the membership of a server that is shut out.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-io/setpoint/internal/revocation"
@@ -20,6 +21,7 @@ import (
 var (
 	errNoCertificate = errors.New("no client certificate in this file: want a kubeconfig whose current context has one, a certificate in PEM, " +
 		"or the key that 'setpoint revoke list' shows")
+	errOwnKey    = errors.New("this is the key that you are asking with: ask with another administrator's kubeconfig, or with a new one")
 	errNoTokenID = errors.New("this token has no id (jti): revoke its user")
 
 	hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -106,6 +108,22 @@ func KeyOf(certificate string) (string, error) {
 		return "", fmt.Errorf("%s: %w", certificate, errNoCertificate)
 	}
 	return keyHash(block.Bytes)
+}
+
+// notOwn refuses to shut out the key that the order itself is given with: nothing could undo it.
+func notOwn(config *rest.Config, key string) error {
+	data := config.CertData
+	if len(data) == 0 && config.CertFile != "" {
+		data, _ = os.ReadFile(config.CertFile)
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil
+	}
+	if own, err := keyHash(block.Bytes); err != nil || own != key {
+		return err
+	}
+	return errOwnKey
 }
 
 func keyHash(der []byte) (string, error) {

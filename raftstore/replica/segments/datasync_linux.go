@@ -22,7 +22,7 @@ func totalBytes(dir string) (int64, error) {
 	if err := uninterrupted(func() error { return unix.Statfs(dir, &fs) }); err != nil {
 		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	return int64(fs.Blocks) * fs.Bsize, nil
+	return int64(fs.Blocks) * int64(fs.Bsize), nil
 }
 
 // datasync brings a file's bytes to the disk, and of what the file system knows of it what is needed to read them. Of a directory it

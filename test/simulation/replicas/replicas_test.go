@@ -55,6 +55,9 @@ func TestReplicas(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
+				if did.Reads == 0 || did.Events == 0 || did.Faults == 0 || did.Leaders == 0 {
+					t.Errorf("seed %d: the world did next to nothing: %+v", seed, did)
+				}
 				traces[did.Trace]++
 				t.Logf("seed %d took %v: trace %x, %d steps, %+v", seed, time.Since(begun), did.Trace[:8], did.Steps, did)
 			}
