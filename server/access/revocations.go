@@ -21,8 +21,9 @@ type revocations struct {
 	logger *slog.Logger
 
 	mu sync.Mutex
-	// begun: a list counts that the follower has not told of, and would not if it is gone meanwhile.
-	begun bool
+	// begun is the revision of the list that counts and that the follower has not told of, and would not if it is gone meanwhile; 0 if
+	// there is none.
+	begun uint64
 }
 
 // followRevocations begins with the list that this replica has, however old: nothing is waited for, since a server that does not
@@ -32,7 +33,7 @@ func followRevocations(store *storage.Store, judge *revocation.Judge, logger *sl
 	r.lists = r.table.Follow(r.changed, logger)
 	if list, ok := r.here().(*corev1.ConfigMap); ok {
 		r.use(list.Data)
-		r.begun = true
+		r.begun, _ = storage.ParseResourceVersion(list.ResourceVersion) // of our own making
 	}
 	return r
 }
@@ -48,9 +49,10 @@ func (r *revocations) here() resource.Object {
 
 // run follows the list until ctx ends. One that was deleted before the follower began is told of by nobody.
 func (r *revocations) run(ctx context.Context) {
+	begun := r.begun
 	var following sync.WaitGroup
 	following.Go(func() { r.lists.Run(ctx) })
-	if r.lists.Reach(ctx, 1) == nil {
+	if begun != 0 && r.lists.Reach(ctx, begun) == nil {
 		r.endBegun()
 	}
 	following.Wait()
@@ -60,8 +62,8 @@ func (r *revocations) run(ctx context.Context) {
 func (r *revocations) endBegun() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun {
-		r.begun = false
+	if r.begun != 0 {
+		r.begun = 0
 		r.use(nil)
 	}
 }
@@ -78,7 +80,7 @@ func (r *revocations) changed(was, is resource.Object) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begun = false
+	r.begun = 0
 	var data map[string]string
 	if list, ok := is.(*corev1.ConfigMap); ok && list != nil {
 		data = list.Data
