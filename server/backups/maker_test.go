@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,13 +22,18 @@ import (
 // store is a state that backups are made of, or what goes wrong.
 type store struct {
 	state *state.State
-	// fails, if set, is the answer; cut leaves the end of the archive out.
+	wrong atomic.Pointer[wrong]
+}
+
+// wrong is what goes wrong: fails, if set, is the answer; cut leaves the end of the archive out.
+type wrong struct {
 	fails error
 	cut   bool
 }
 
 func newStore() *store {
 	s := &store{state: state.New(state.Options{})}
+	s.wrong.Store(&wrong{})
 	for i, op := range []command.Op{{Kind: command.SetClusterID, Value: []byte("c")}, {Kind: command.Put, Key: "/k", UID: "u", Value: []byte("v")}} {
 		s.state.Apply(uint64(i+1), 1, &command.Entry{Commands: []command.Command{{Ops: []command.Op{op}}}})
 	}
@@ -36,10 +42,11 @@ func newStore() *store {
 
 // Backup implements Store.
 func (s *store) Backup(_ context.Context, out io.Writer) (backup.Header, error) {
-	if s.fails != nil {
-		return backup.Header{}, s.fails
+	now := s.wrong.Load()
+	if now.fails != nil {
+		return backup.Header{}, now.fails
 	}
-	if s.cut {
+	if now.cut {
 		out = &cutWriter{out, 20}
 	}
 	return backup.Write(out, s.state.Root(), backup.Header{Term: 1, Time: time.Now()})
@@ -135,8 +142,8 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 		m := begin(t, folder, s, 1)
 		pass(6*time.Hour + time.Second)
 		before := names(t, folder)
-		for _, broken := range []store{{state: s.state, fails: errors.New("no leader")}, {state: s.state, cut: true}} {
-			*s = broken
+		for _, broken := range []wrong{{fails: errors.New("no leader")}, {cut: true}} {
+			s.wrong.Store(&broken)
 			pass(6 * time.Hour) // one is due
 			failures := m.failures.Load()
 			pass(6 * time.Hour)
@@ -150,7 +157,7 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 				t.Error("it is not overdue")
 			}
 		}
-		*s = store{state: s.state}
+		s.wrong.Store(&wrong{})
 		pass(RetryAfter)
 		if got := names(t, folder); len(got) != 1 || got[0] == before[0] {
 			t.Errorf("%q, before it was %q", got, before)
