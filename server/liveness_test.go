@@ -110,7 +110,7 @@ func serveTLS(t *testing.T, listener net.Listener, identity *trust.Identity, l *
 // waitForSignal waits for what the controller is to see; changes are announced.
 func waitForSignal(t *testing.T, l *liveness.Liveness, s nodelifecycle.SessionState, g nodelifecycle.GossipState) {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(30 * time.Second) // on a machine that does much else
 	for {
 		signal := l.Node("n1")
 		if signal.Session == s && signal.Gossip == g {

@@ -93,7 +93,8 @@ func (d *death) suspected(by *Machine) string {
 			} `json:"status"`
 		} `json:"servers"`
 	}
-	if jsonErr := json.Unmarshal([]byte(out), &report); jsonErr != nil {
+	// The verdict stands behind it, as the error of the command.
+	if jsonErr := json.NewDecoder(strings.NewReader(out)).Decode(&report); jsonErr != nil {
 		return fmt.Sprintf("%v %v: %.300s", err, jsonErr, out) // it fails while a server is away, and answers all the same
 	}
 	for _, server := range report.Servers {
