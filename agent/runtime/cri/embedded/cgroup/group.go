@@ -221,6 +221,9 @@ func (g *Group) members() (all []int, err error) {
 	if g.Unified() == "" {
 		file = "tasks"
 	}
+	if all, err = membersOf(g.anyDir(), file); err != nil || len(all) > 0 {
+		return all, err // it is asked again and again: the others are looked at when nobody is there any more
+	}
 	for _, dir := range g.dirs {
 		below, err := membersOf(dir, file)
 		if err != nil {
