@@ -19,6 +19,7 @@ type Changed func(was, is resource.Object)
 // tell up to which revision it is complete.
 type Follower struct {
 	table   *Table
+	some    Selection
 	changed Changed
 	logger  *slog.Logger
 	objects map[string]resource.Object // what changed was told of; of Run alone
@@ -31,7 +32,14 @@ type Follower struct {
 
 // Follow returns a follower that tells changed of what is in the table, once Run runs.
 func (t *Table) Follow(changed Changed, logger *slog.Logger) *Follower {
-	return &Follower{table: t, changed: changed, logger: logger, objects: map[string]resource.Object{}, advanced: make(chan struct{})}
+	return t.FollowSome(Selection{}, changed, logger)
+}
+
+// FollowSome is Follow of the selected objects alone; others are not kept.
+func (t *Table) FollowSome(some Selection, changed Changed, logger *slog.Logger) *Follower {
+	return &Follower{
+		table: t, some: some, changed: changed, logger: logger, objects: map[string]resource.Object{}, advanced: make(chan struct{}),
+	}
 }
 
 // followRetryInterval is how long a follower waits when the table cannot be read.
@@ -52,12 +60,12 @@ func (f *Follower) Run(ctx context.Context) {
 }
 
 func (f *Follower) follow(ctx context.Context) error {
-	page, err := f.table.List(ctx, ListOptions{ResourceVersion: "0"})
+	page, err := f.table.List(ctx, ListOptions{Selection: f.some, ResourceVersion: "0"})
 	if err != nil {
 		return err
 	}
 	f.replace(page)
-	opened, err := f.table.Watch(ctx, WatchOptions{ResourceVersion: page.ResourceVersion, Bookmarks: true})
+	opened, err := f.table.Watch(ctx, WatchOptions{Selection: f.some, ResourceVersion: page.ResourceVersion, Bookmarks: true})
 	if err != nil {
 		return err
 	}

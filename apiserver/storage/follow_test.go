@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"k8s.io/apimachinery/pkg/fields"
+
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -56,6 +58,29 @@ func TestFollow(t *testing.T) {
 		l.expect(t, "+c -b ~a")
 		put(t, store.Table(secrets), secret("s"))
 		l.expect(t, "")
+	})
+}
+
+// TestFollowSome: of the others nothing is told, nor kept.
+func TestFollowSome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := newTestStore(0).Table(configMaps)
+		put(t, table, configMap("other", nil))
+		put(t, table, configMap("a", nil))
+		l := &told{}
+		only := Selection{Namespace: "n", Fields: fields.OneTermEqualSelector("metadata.name", "a")}
+		f := table.FollowSome(only, l.changed, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		go f.Run(t.Context())
+		l.expect(t, "+a")
+		put(t, table, configMap("other", map[string]string{"k": "v"}))
+		put(t, table, configMap("a", map[string]string{"k": "v"}))
+		put(t, table, configMap("another", nil))
+		remove(t, table, "n", "a")
+		put(t, table, configMap("a", nil))
+		l.expect(t, "+a -a ~a")
+		if len(f.objects) != 1 {
+			t.Errorf("%d objects are kept", len(f.objects))
+		}
 	})
 }
 

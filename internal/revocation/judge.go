@@ -1,6 +1,7 @@
 package revocation
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 )
@@ -79,6 +80,17 @@ func (j *Judge) Use(list *List) {
 	}
 	j.mu.Unlock()
 	j.endAll(revoked)
+}
+
+// UseData takes the data of the ConfigMap as another list, and says how many entries it has. What cannot be read of it was written by
+// another version, and is told of; the rest counts.
+func (j *Judge) UseData(data map[string]string, logger *slog.Logger) (entries int) {
+	read, err := Read(data)
+	if err != nil {
+		logger.Error("the list of what is revoked cannot be read as a whole", "err", err)
+	}
+	j.Use(NewList(read))
+	return len(read)
 }
 
 // endAll ends each once.

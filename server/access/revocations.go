@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -30,7 +31,9 @@ type revocations struct {
 // listen yet has no leader.
 func followRevocations(store *storage.Store, judge *revocation.Judge, logger *slog.Logger) *revocations {
 	r := &revocations{judge: judge, logger: logger, table: store.Table(corev1.SchemeGroupVersion.WithResource("configmaps"))}
-	r.lists = r.table.Follow(r.changed, logger)
+	r.lists = r.table.FollowSome(storage.Selection{
+		Namespace: metav1.NamespaceSystem, Fields: fields.OneTermEqualSelector(metav1.ObjectNameField, revocation.ConfigMapName),
+	}, r.changed, logger)
 	if list, ok := r.here().(*corev1.ConfigMap); ok {
 		r.use(list.Data)
 		r.begun, _ = storage.ParseResourceVersion(list.ResourceVersion) // of our own making
@@ -68,32 +71,19 @@ func (r *revocations) endBegun() {
 	}
 }
 
-func (r *revocations) changed(was, is resource.Object) {
-	for _, object := range []resource.Object{is, was} {
-		if object == nil {
-			continue
-		}
-		if object.GetName() != revocation.ConfigMapName || object.GetNamespace() != metav1.NamespaceSystem {
-			return
-		}
-		break
-	}
+func (r *revocations) changed(_, is resource.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun = 0
 	var data map[string]string
-	if list, ok := is.(*corev1.ConfigMap); ok && list != nil {
+	if list, ok := is.(*corev1.ConfigMap); ok { // it is nil if the list was deleted
 		data = list.Data
 	}
 	r.use(data)
 }
 
-// use takes a list. What cannot be read of it was written by another version; the rest counts.
+// use takes the data of a list.
 func (r *revocations) use(data map[string]string) {
-	entries, err := revocation.Read(data)
-	if err != nil {
-		r.logger.Error("the list of what is revoked cannot be read as a whole", "err", err)
-	}
-	r.judge.Use(revocation.NewList(entries))
-	r.logger.Info("the list of what is revoked", "entries", len(entries))
+	entries := r.judge.UseData(data, r.logger)
+	r.logger.Info("the list of what is revoked", "entries", entries)
 }

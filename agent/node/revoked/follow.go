@@ -24,7 +24,7 @@ func Follow(ctx context.Context, client kubernetes.Interface, judge *revocation.
 	_, err := lists.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { f.use(o) },
 		UpdateFunc: func(_, o any) { f.use(o) },
-		DeleteFunc: func(any) { f.judge.Use(revocation.NewList(nil)) },
+		DeleteFunc: func(any) { f.judge.UseData(nil, logger) },
 	})
 	if err != nil { // it has ended already
 		return
@@ -39,15 +39,11 @@ type follower struct {
 	logger *slog.Logger
 }
 
-// use takes a list. What cannot be read of it was written by another version; the rest counts.
+// use takes a list.
 func (f follower) use(o any) {
 	list, ok := o.(*corev1.ConfigMap)
 	if !ok || list.Name != revocation.ConfigMapName || list.Namespace != metav1.NamespaceSystem {
 		return
 	}
-	entries, err := revocation.Read(list.Data)
-	if err != nil {
-		f.logger.Error("the list of what is revoked cannot be read as a whole", "err", err)
-	}
-	f.judge.Use(revocation.NewList(entries))
+	f.judge.UseData(list.Data, f.logger)
 }
