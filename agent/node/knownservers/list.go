@@ -57,7 +57,7 @@ func Open(dataDir string, begin []string, write WriteFile, logger *slog.Logger) 
 	return l
 }
 
-// Fixed returns a list of servers that is neither kept nor, unless a server tells another, changed.
+// Fixed returns a list of servers that is not kept on the disk. A server may tell another one.
 func Fixed(servers []string, logger *slog.Logger) *List {
 	return &List{begin: servers, logger: logger}
 }

@@ -97,6 +97,15 @@ func KeyOf(certificate string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", certificate, errNoCertificate)
 	}
+	key, err := keyOfClient(config)
+	if err == nil && key == "" {
+		err = fmt.Errorf("%s: %w", certificate, errNoCertificate)
+	}
+	return key, err
+}
+
+// keyOfClient is the hash of the key of the certificate that a client shows, "" if it shows none.
+func keyOfClient(config *rest.Config) (key string, err error) {
 	data := config.CertData
 	if len(data) == 0 && config.CertFile != "" {
 		if data, err = os.ReadFile(config.CertFile); err != nil {
@@ -105,22 +114,14 @@ func KeyOf(certificate string) (string, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return "", fmt.Errorf("%s: %w", certificate, errNoCertificate)
+		return "", nil
 	}
 	return keyHash(block.Bytes)
 }
 
 // notOwn refuses to shut out the key that the order itself is given with: nothing could undo it.
 func notOwn(config *rest.Config, key string) error {
-	data := config.CertData
-	if len(data) == 0 && config.CertFile != "" {
-		data, _ = os.ReadFile(config.CertFile)
-	}
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return nil
-	}
-	if own, err := keyHash(block.Bytes); err != nil || own != key {
+	if own, err := keyOfClient(config); err != nil || own != key {
 		return err
 	}
 	return errOwnKey

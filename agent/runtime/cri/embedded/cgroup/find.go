@@ -83,20 +83,14 @@ func End(path string) error {
 		return err
 	}
 	for deadline := time.Now().Add(KillTimeMax); ; time.Sleep(killPollInterval) {
-		err := group.end()
-		if err == nil || time.Now().After(deadline) {
+		if err := group.Kill(); err != nil {
+			return err
+		}
+		if err = group.Destroy(); err == nil || time.Now().After(deadline) {
 			group.TrimParents()
 			return err
 		}
 	}
-}
-
-// end is one attempt.
-func (g *Group) end() error {
-	if err := g.Kill(); err != nil {
-		return err
-	}
-	return g.Destroy()
 }
 
 // Processes are those of the group and its children; a group that does not exist has none.
