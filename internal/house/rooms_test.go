@@ -102,6 +102,7 @@ var rooms = []room{
 	{[]string{"raftstore/replica/raftdir"}, "the directory of the log, of term and vote, and the move of an older release's log", []string{"raftstore/replica/{boltfile,marks,segments,termstore}"}, "where the log is, and whose lock guards it, is known in one place"},
 	{[]string{"raftstore/replica/memorylog"}, "what the disks of tests keep a log in", []string{"raftstore/command", "raftstore/replica/entrysum", "raftstore/replica/segments", "raftstore/replica/termstore"}, "tests look at a log as it is kept in production"},
 	{[]string{"raftstore/replica/heldstate"}, "a state in memory in the place of a snapshot's bytes", []string{"raftstore/state"}, ""},
+	{[]string{"raftstore/replica/{diskreserve,segments}"}, "the room that a replica holds back; the log in files", []string{"raftstore/replica/eintr"}, "system calls by hand are broken off by signals"},
 	{[]string{"raftstore/replica/*"}, "pieces of the replica, each with a test of its own", nil, ""},
 	{[]string{"raftstore/state"}, "the state machine", []string{"raftstore/command", "raftstore/record", "raftstore/watch", "raftstore/wire"}, "no clock, randomness, I/O, goroutine: replicas must not differ"},
 	{[]string{"raftstore/watch"}, "recent history, watchers", []string{"raftstore/command", "raftstore/record"}, "history is in memory and bounded: a client that asks for older events gets 410 and lists again"},

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/eintr"
 )
 
 const (
@@ -131,20 +133,11 @@ func (r *Reserve) remove() error {
 // FreeSpace asks the file system of a path. What only root may use is not free.
 func FreeSpace(path string) (Space, error) {
 	var s unix.Statfs_t
-	if err := uninterrupted(func() error { return unix.Statfs(path, &s) }); err != nil {
+	if err := eintr.Retry(func() error { return unix.Statfs(path, &s) }); err != nil {
 		return Space{}, &os.PathError{Op: "statfs", Path: path, Err: err}
 	}
 	size := int64(s.Bsize) // another type on other systems
 	return Space{FreeBytes: int64(s.Bavail) * size, TotalBytes: int64(s.Blocks) * size}, nil
-}
-
-// uninterrupted makes a system call again for as long as signals break it off: Go's own scheduler sends some.
-func uninterrupted(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }
 
 func hasSize(path string, bytes int64) bool {

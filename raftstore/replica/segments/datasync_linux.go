@@ -5,11 +5,13 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/eintr"
 )
 
 // reserve takes the room of a file of a size, where the file system can: it fails at once, and takes nothing, if there is none.
 func reserve(f *os.File, size int64) error {
-	err := uninterrupted(func() error { return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size) })
+	err := eintr.Retry(func() error { return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size) })
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return nil
 	}
@@ -19,7 +21,7 @@ func reserve(f *os.File, size int64) error {
 // totalBytes is the size of the file system of a directory.
 func totalBytes(dir string) (int64, error) {
 	var fs unix.Statfs_t
-	if err := uninterrupted(func() error { return unix.Statfs(dir, &fs) }); err != nil {
+	if err := eintr.Retry(func() error { return unix.Statfs(dir, &fs) }); err != nil {
 		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return int64(fs.Blocks) * int64(fs.Bsize), nil
@@ -31,14 +33,5 @@ func datasync(f *os.File) error {
 	if info, err := f.Stat(); err != nil || info.IsDir() {
 		return errors.Join(err, f.Sync())
 	}
-	return os.NewSyscallError("fdatasync", uninterrupted(func() error { return unix.Fdatasync(int(f.Fd())) }))
-}
-
-// uninterrupted makes a system call again for as long as signals break it off: Go's own scheduler sends some.
-func uninterrupted(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	return os.NewSyscallError("fdatasync", eintr.Retry(func() error { return unix.Fdatasync(int(f.Fd())) }))
 }

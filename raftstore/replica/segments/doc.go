@@ -21,8 +21,8 @@
 //     none fails as a whole, with ENOSPC in its error, and may be tried again. It needs no more room than its records. After
 //     any other error of a write nothing is appended any more.
 //
-// It imports nothing of ours, and of hashicorp/raft only the types of an entry. One Log may be called by many goroutines. Who opens
-// it makes sure that nobody else does.
+// It imports nothing of ours but package eintr, and of hashicorp/raft only the types of an entry. One Log may be called by many
+// goroutines. Who opens it makes sure that nobody else does.
 //
 // Tested with every byte flipped, every length, lost sectors of the last append in any combination, and crashes
 // between the steps of a change of segments.

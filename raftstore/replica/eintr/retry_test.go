@@ -1,4 +1,4 @@
-package segments
+package eintr
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 func TestASignalEndsNoSystemCall(t *testing.T) {
 	for _, want := range []error{nil, unix.ENOSPC} {
 		answers := []error{unix.EINTR, unix.EINTR, want}
-		err := uninterrupted(func() (err error) {
+		err := Retry(func() (err error) {
 			err, answers = answers[0], answers[1:]
 			return err
 		})
