@@ -113,7 +113,7 @@ func newBackupList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := printAs(cmd.OutOrStdout(), output, list, func(w io.Writer) error { return backups.Print(w, list) }); err != nil {
+		if err := printAs(cmd.OutOrStdout(), output, list, func(w io.Writer) error { return backups.Print(escaped{w}, list) }); err != nil {
 			return err
 		}
 		return backups.Problems(list)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -128,28 +127,7 @@ func FetchBackup(ctx context.Context, config *rest.Config, out io.Writer, progre
 // FetchBackupFile is FetchBackup into a file, which appears when it is whole and on
 // the disk. Whatever had its name before is replaced.
 func FetchBackupFile(ctx context.Context, config *rest.Config, path string, progress BackupProgress) (report BackupReport, err error) {
-	temporary := path + ".tmp"
-	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return report, err
-	}
-	report, err = FetchBackup(ctx, config, file, progress)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return report, errors.Join(err, os.Remove(temporary))
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return report, err
-	}
-	return report, syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return backup.ToFile(path+".tmp", path, func(file *os.File) (BackupReport, error) {
+		return FetchBackup(ctx, config, file, progress)
+	})
 }

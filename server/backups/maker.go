@@ -21,7 +21,6 @@ const (
 	RetryAfter = 5 * time.Minute
 	// startPause lets a server take part in its cluster before it makes up for a backup.
 	startPause = 10 * time.Second
-	fileMode   = 0o600
 )
 
 // Store is what is backed up.
@@ -54,9 +53,7 @@ func New(server string, config Config, store Store, logger *slog.Logger) (*Maker
 	if err != nil {
 		return nil, err
 	}
-	m := &Maker{server: server, config: config, schedule: schedule, store: store, logger: logger}
-	m.lookBack()
-	return m, nil
+	return &Maker{server: server, config: config, schedule: schedule, store: store, logger: logger}, nil
 }
 
 // lookBack finds the newest backup that an earlier process has made.
@@ -84,8 +81,10 @@ func (m *Maker) Run(ctx context.Context) {
 	}
 }
 
-// first is how long to wait at the start: a time that passed meanwhile is made up for.
+// first is how long to wait at the start: a time that passed meanwhile is made up for. A folder of another machine may take long to
+// answer, so this is no part of a server's start.
 func (m *Maker) first() time.Duration {
+	m.lookBack()
 	if last := m.last.Load(); last != 0 {
 		return max(startPause, m.plan(time.Unix(last, 0)))
 	}
@@ -131,24 +130,12 @@ func (m *Maker) once(ctx context.Context) bool {
 	return true
 }
 
-// make writes a backup, reads it back, and gives it its name.
-func (m *Maker) make(ctx context.Context, now time.Time) (report backup.Report, err error) {
-	name := fileName(m.server, now)
-	part := filepath.Join(m.config.Folder, "."+m.server+suffix+partSuffix) // what an earlier process has left is written over
-	file, err := os.OpenFile(part, os.O_CREATE|os.O_RDWR|os.O_TRUNC, fileMode)
-	if err != nil {
-		return report, err
-	}
-	if report, err = m.fill(ctx, file); err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return report, errors.Join(err, os.Remove(part))
-	}
-	if err := os.Rename(part, filepath.Join(m.config.Folder, name)); err != nil {
-		return report, err
-	}
-	return report, syncFolder(m.config.Folder)
+// make writes a backup, reads it back, and gives it its name. What an earlier process has left of one is written anew.
+func (m *Maker) make(ctx context.Context, now time.Time) (backup.Report, error) {
+	part := filepath.Join(m.config.Folder, "."+m.server+suffix+partSuffix)
+	return backup.ToFile(part, filepath.Join(m.config.Folder, fileName(m.server, now)), func(file *os.File) (backup.Report, error) {
+		return m.fill(ctx, file)
+	})
 }
 
 // fill writes the objects into a file and reads them back.
@@ -168,14 +155,6 @@ func (m *Maker) fill(ctx context.Context, file *os.File) (backup.Report, error) 
 		return report, fmt.Errorf("what was written cannot be read back: %w", err)
 	}
 	return report, nil
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // prune removes this server's oldest backups, but for the newest Keep.
