@@ -250,7 +250,7 @@ func (n *network) agent(name string, servers ...string) (stop func()) {
 			n.servers[name] = servers
 		}
 	}
-	n.servers[name] = servers
+	c.Told("", servers)
 	c.Servers = func() (urls []string) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
