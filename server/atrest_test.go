@@ -63,7 +63,12 @@ func TestASecretIsInNoFile(t *testing.T) {
 		Name: "server-1", DataDir: t.TempDir(), InitialServers: "server-1=" + addresses[0].Endpoint,
 		TrustDir: filepath.Dir(filepath.Dir(cluster.EncryptionFile())), Logger: slog.New(slog.DiscardHandler),
 	}
-	if _, err := offline.RestoreBackup(t.Context(), archive, restored, false); err != nil {
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := offline.RestoreBackup(t.Context(), file, archive, restored, false); err != nil {
 		t.Fatal(err)
 	}
 	lookFor(t, restored.DataDir, open[2:], hidden)

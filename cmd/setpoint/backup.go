@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -103,13 +101,16 @@ func fetchBackup(
 
 func newBackupList() *cobra.Command {
 	var output string
+	var source backups.Source
 	cmd := &cobra.Command{
-		Use: "list FOLDER", Aliases: []string{"ls"}, Short: "Show the backups of a folder, the oldest first; exit code 1 if one cannot be read",
-		Long: "Show the backups of a folder, the oldest first, by what the beginning of each says: 'setpoint backup verify'\nreads one whole.",
+		Use: "list FOLDER", Aliases: []string{"ls"}, Short: "Show the backups of a folder or bucket, the oldest first; exit code 1 if one cannot be read",
+		Long: "Show the backups of a folder, or of s3://BUCKET/PREFIX, the oldest first, by what the beginning of each says:\n" +
+			"'setpoint backup verify' reads one whole.",
 	}
+	source.Flags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		list, err := backups.List(args[0])
+		list, err := source.List(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -123,50 +124,24 @@ func newBackupList() *cobra.Command {
 
 func newBackupVerify() *cobra.Command {
 	var output string
-	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a backup and try to load it; exit code 1 if it is damaged"}
+	var source backups.Source
+	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a backup, a file or s3://BUCKET/KEY, and try to load it; exit code 1 if it is damaged"}
+	source.Flags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		report, err := offline.VerifyBackup(args[0])
+		file, err := source.Open(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		return printBackup(cmd.OutOrStdout(), args[0], report, output)
+		defer file.Close()
+		report, err := offline.VerifyBackup(file, args[0])
+		if err != nil {
+			return err
+		}
+		view := backups.ViewOf(args[0], report)
+		return printAs(cmd.OutOrStdout(), output, view, view.Print)
 	}
 	return withFile(cmd)
-}
-
-// backupView is a report for people and scripts.
-type backupView struct {
-	File         string    `json:"file"`
-	ClusterID    string    `json:"clusterID"`
-	Time         time.Time `json:"time"`
-	Revision     uint64    `json:"revision"`
-	FeatureLevel uint64    `json:"featureLevel"`
-	Objects      int64     `json:"objects"`
-	Bytes        int64     `json:"bytes"`
-	StateHash    string    `json:"stateHash"`
-}
-
-func printBackup(w io.Writer, path string, r admin.BackupReport, output string) error {
-	view := backupView{
-		File: path, ClusterID: r.ClusterID, Time: r.Time, Revision: r.Revision, FeatureLevel: r.FeatureLevel,
-		Objects: r.Objects, Bytes: r.ArchiveBytes, StateHash: fmt.Sprintf("%x", r.StateHash),
-	}
-	return printAs(w, output, view, func(w io.Writer) error {
-		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-		fmt.Fprintln(t, "FILE\tREVISION\tOBJECTS\tSIZE\tMADE\tSTATE HASH")
-		fmt.Fprintf(
-			t,
-			"%s\t%d\t%d\t%s\t%s\t%s\n",
-			path,
-			r.Revision,
-			r.Objects,
-			mebibytes(r.ArchiveBytes),
-			r.Time.Format(time.RFC3339),
-			view.StateHash,
-		)
-		return t.Flush()
-	})
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
@@ -194,20 +169,22 @@ func printRestored(w io.Writer, options *offline.Options, r offline.Restored) {
 
 func newBackupRestore() *cobra.Command {
 	var options offline.Options
+	var source backups.Source
 	var newCluster bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Create the data directory of a stopped server from a backup",
-		Long: "Create the data directory of a stopped server from a backup. For a cluster of three, restore the same file\n" +
-			"on each server with the same --initial-servers, then start them: they begin with the data of the first\n" +
-			"of the list. Or restore on one with --initial-servers naming it alone, and let the others join with\n" +
-			"empty data directories.\n\n" +
+		Long: "Create the data directory of a stopped server from a backup, a file or s3://BUCKET/KEY.\n\n" +
+			"For a cluster of three, restore the same file on each server with the same --initial-servers, then start\n" +
+			"them: they begin with the data of the first of the list. Or restore on one with --initial-servers naming\n" +
+			"it alone, and let the others join with empty data directories.\n\n" +
 			"All servers of the former cluster must be stopped. A new life of the cluster begins: a server that still has\n" +
 			"data of another life is refused, and the revision begins with the time in microseconds, so that every client\n" +
 			"lists again.",
 		Example: "  setpoint backup restore monday.backup --name server-1 --initial-servers server-1=a:6443,server-2=b:6443,server-3=c:6443 --trust-dir /etc/setpoint",
 	}
 	storeFlags(cmd, &options)
+	source.Flags(cmd.Flags())
 	cmd.Flags().BoolVar(&newCluster, "new-cluster", false, "accept a backup of a cluster with another certificate authority")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if options.Logger, err = newLogger(cmd); err != nil {
@@ -216,7 +193,12 @@ func newBackupRestore() *cobra.Command {
 		if err := options.Validate(); err != nil {
 			return usageError{err}
 		}
-		restored, err := offline.RestoreBackup(cmd.Context(), args[0], options, newCluster)
+		file, err := source.Open(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		restored, err := offline.RestoreBackup(cmd.Context(), file, args[0], options, newCluster)
 		if err != nil {
 			return err
 		}

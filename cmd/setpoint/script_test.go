@@ -188,6 +188,9 @@ func TestScripts(t *testing.T) {
 			"dra-driver":    draDriver(t),
 			"csi-driver":    csiDriver(t),
 			"csi-calls":     csiCalls,
+
+			"object-store": objectStore(t),
+			"age-keys":     ageKeys,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,

@@ -15,6 +15,7 @@ var testLibraries = map[string]string{
 	"github.com/google/go-cmp":          "tells differences; libraries of the product have it too",
 	"github.com/hanwen/go-fuse/v2":      "the disk whose power can be cut",
 	"github.com/prometheus/common":      "reads metrics; libraries of the product have it too",
+	"github.com/rclone/gofakes3":        "an object store that others wrote, for backups",
 	"github.com/rogpeppe/go-internal":   "runs script tests",
 	"k8s.io/kms":                        "a plugin for keys; libraries of the product have it too",
 	"sigs.k8s.io/randfill":              "fills objects at random; libraries of the product have it too",

@@ -127,7 +127,9 @@ func FetchBackup(ctx context.Context, config *rest.Config, out io.Writer, progre
 // FetchBackupFile is FetchBackup into a file, which appears when it is whole and on
 // the disk. Whatever had its name before is replaced.
 func FetchBackupFile(ctx context.Context, config *rest.Config, path string, progress BackupProgress) (report BackupReport, err error) {
-	return backup.ToFile(path+".tmp", path, func(file *os.File) (BackupReport, error) {
-		return FetchBackup(ctx, config, file, progress)
+	err = backup.ToFile(path+".tmp", path, func(file *os.File) (err error) {
+		report, err = FetchBackup(ctx, config, file, progress)
+		return err
 	})
+	return report, err
 }

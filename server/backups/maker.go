@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"filippo.io/age"
 	"github.com/robfig/cron/v3"
 
 	"github.com/setpoint-io/setpoint/raftstore/backup"
+	"github.com/setpoint-io/setpoint/server/backups/place"
+	"github.com/setpoint-io/setpoint/server/backups/sealed"
 )
 
 const (
@@ -21,6 +22,8 @@ const (
 	RetryAfter = 5 * time.Minute
 	// startPause lets a server take part in its cluster before it makes up for a backup.
 	startPause = 10 * time.Second
+	// lateAfter is how long a backup may be due, as in deploy/monitoring: three attempts.
+	lateAfter = 15 * time.Minute
 )
 
 // Store is what is backed up.
@@ -34,8 +37,11 @@ type Maker struct {
 	server   string
 	config   Config
 	schedule cron.Schedule
-	store    Store
-	logger   *slog.Logger
+	place    place.Place
+	// recipients are to whom the files are encrypted, if to anybody.
+	recipients []age.Recipient
+	store      Store
+	logger     *slog.Logger
 
 	// due is when the next one is to be made, or the one that has failed since; last is when the newest was made, 0 if there is
 	// none. Both in Unix seconds.
@@ -44,35 +50,65 @@ type Maker struct {
 	failures  atomic.Int64
 }
 
+// State is how the backups of one server are.
+type State struct {
+	// Last is when the newest was made, zero if there is none; Due is when the next one is to be, or the one that fails since.
+	Last time.Time `json:"last,omitzero"`
+	Due  time.Time `json:"due,omitzero"`
+	// Bytes is how long the newest is.
+	Bytes int64 `json:"bytes"`
+}
+
+// Late reports whether one should have been made lateAfter ago.
+func (s *State) Late(now time.Time) bool { return !s.Due.IsZero() && now.Sub(s.Due) > lateAfter }
+
+// State returns nil for a nil Maker.
+func (m *Maker) State() *State {
+	if m == nil {
+		return nil
+	}
+	return &State{Last: unix(m.last.Load()), Due: unix(m.due.Load()), Bytes: m.lastBytes.Load()}
+}
+
+// unix is the time of a number of seconds, zero for 0.
+func unix(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
 // New returns what makes backups as a valid Config says, nil if it says none.
 func New(server string, config Config, store Store, logger *slog.Logger) (*Maker, error) {
 	if config.Schedule == "" {
 		return nil, nil
 	}
-	schedule, err := config.schedule()
-	if err != nil {
+	m := &Maker{server: server, config: config, store: store, logger: logger}
+	var errs [3]error
+	m.schedule, errs[0] = config.schedule()
+	m.recipients, errs[1] = config.recipients()
+	m.place, errs[2] = place.At(config.To, config.S3)
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	return &Maker{server: server, config: config, schedule: schedule, store: store, logger: logger}, nil
+	return m, nil
 }
 
 // lookBack finds the newest backup that an earlier process has made.
-func (m *Maker) lookBack() {
-	names, _ := own(m.config.Folder, m.server)
-	if len(names) == 0 {
+func (m *Maker) lookBack(ctx context.Context) {
+	files, _ := own(ctx, m.place, m.server)
+	if len(files) == 0 {
 		return
 	}
-	newest := names[len(names)-1]
-	at, _ := madeAt(m.server, newest)
+	newest := files[len(files)-1]
+	at, _ := madeAt(m.server, newest.Name)
 	m.last.Store(at.Unix())
-	if info, err := os.Stat(filepath.Join(m.config.Folder, newest)); err == nil {
-		m.lastBytes.Store(info.Size())
-	}
+	m.lastBytes.Store(newest.Bytes)
 }
 
 // Run makes them until the context ends.
 func (m *Maker) Run(ctx context.Context) {
-	for wait := m.first(); sleep(ctx, wait); {
+	for wait := m.first(ctx); sleep(ctx, wait); {
 		if m.once(ctx) {
 			wait = m.plan(time.Now())
 		} else {
@@ -81,10 +117,10 @@ func (m *Maker) Run(ctx context.Context) {
 	}
 }
 
-// first is how long to wait at the start: a time that passed meanwhile is made up for. A folder of another machine may take long to
-// answer, so this is no part of a server's start.
-func (m *Maker) first() time.Duration {
-	m.lookBack()
+// first is how long to wait at the start: a time that passed meanwhile is made up for. A folder of another machine or a bucket may take
+// long to answer, so this is no part of a server's start.
+func (m *Maker) first(ctx context.Context) time.Duration {
+	m.lookBack(ctx)
 	if last := m.last.Load(); last != 0 {
 		return max(startPause, m.plan(time.Unix(last, 0)))
 	}
@@ -112,59 +148,62 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // once makes one and says how that went.
 func (m *Maker) once(ctx context.Context) bool {
 	now := time.Now()
-	report, err := m.make(ctx, now)
+	name := fileName(m.server, now, len(m.recipients) > 0)
+	report, err := m.make(ctx, name)
 	if ctx.Err() != nil {
 		return false
 	}
 	if err != nil {
 		m.failures.Add(1)
-		m.logger.Warn("no backup was made", "folder", m.config.Folder, "err", err, "again", RetryAfter)
+		m.logger.Warn("no backup was made", "to", m.config.To, "err", err, "again", RetryAfter)
 		return false
 	}
 	m.last.Store(now.Unix())
-	m.lastBytes.Store(report.ArchiveBytes)
-	m.logger.Info("backup made", "file", fileName(m.server, now), "revision", report.Revision, "objects", report.Objects)
-	if err := m.prune(); err != nil {
-		m.logger.Warn("old backups stay", "folder", m.config.Folder, "err", err)
+	m.logger.Info("backup made", "file", name, "revision", report.Revision, "objects", report.Objects)
+	if err := m.prune(ctx); err != nil {
+		m.logger.Warn("old backups stay", "to", m.config.To, "err", err)
 	}
 	return true
 }
 
-// make writes a backup, reads it back, and gives it its name. What an earlier process has left of one is written anew.
-func (m *Maker) make(ctx context.Context, now time.Time) (backup.Report, error) {
-	part := filepath.Join(m.config.Folder, "."+m.server+suffix+partSuffix)
-	return backup.ToFile(part, filepath.Join(m.config.Folder, fileName(m.server, now)), func(file *os.File) (backup.Report, error) {
-		return m.fill(ctx, file)
+// make writes a backup under a name.
+func (m *Maker) make(ctx context.Context, name string) (report backup.Report, err error) {
+	bytes, err := m.place.Put(ctx, m.server, name, func(out io.Writer) (err error) {
+		report, err = m.write(ctx, out)
+		return err
 	})
+	if err == nil {
+		m.lastBytes.Store(bytes)
+	}
+	return report, err
 }
 
-// fill writes the objects into a file and reads them back.
-func (m *Maker) fill(ctx context.Context, file *os.File) (backup.Report, error) {
-	header, err := m.store.Backup(ctx, file)
+// write writes all objects, encrypted if they are to be, and loads on the way what it writes.
+func (m *Maker) write(ctx context.Context, out io.Writer) (backup.Report, error) {
+	file, err := sealed.Writer(out, m.recipients)
 	if err != nil {
 		return backup.Report{}, err
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return backup.Report{}, err
+	drill := newDrill()
+	header, err := m.store.Backup(ctx, io.MultiWriter(file, drill))
+	report, loadErr := drill.end(err)
+	switch {
+	case loadErr != nil:
+		return report, loadErr
+	case report.Revision != header.Revision:
+		return report, fmt.Errorf("%w: it is of revision %d, not %d", backup.ErrDamaged, report.Revision, header.Revision)
 	}
-	_, report, err := backup.Load(file)
-	if err == nil && report.Revision != header.Revision {
-		err = fmt.Errorf("%w: it is of revision %d, not %d", backup.ErrDamaged, report.Revision, header.Revision)
-	}
-	if err != nil {
-		return report, fmt.Errorf("what was written cannot be read back: %w", err)
-	}
-	return report, nil
+	return report, file.Close()
 }
 
 // prune removes this server's oldest backups, but for the newest Keep.
-func (m *Maker) prune() error {
-	names, err := own(m.config.Folder, m.server)
+func (m *Maker) prune(ctx context.Context) error {
+	files, err := own(ctx, m.place, m.server)
 	if err != nil {
 		return err
 	}
-	for _, name := range names[:max(0, len(names)-m.config.Keep)] {
-		err = errors.Join(err, os.Remove(filepath.Join(m.config.Folder, name)))
+	for _, file := range files[:max(0, len(files)-m.config.Keep)] {
+		err = errors.Join(err, m.place.Remove(ctx, file.Name))
 	}
 	return err
 }

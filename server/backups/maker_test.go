@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/backup"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/state"
+	"github.com/setpoint-io/setpoint/server/backups/place"
 )
 
 // store is a state that backups are made of, or what goes wrong.
@@ -69,7 +70,7 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 // begin runs a maker of server a in the bubble.
 func begin(t *testing.T, folder string, s Store, keep int) *Maker {
 	t.Helper()
-	config := Config{Schedule: "@every 6h", Folder: folder, Keep: keep}
+	config := Config{Schedule: "@every 6h", To: folder, Keep: keep}
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +103,26 @@ func names(t *testing.T, folder string) (names []string) {
 	return names
 }
 
+// at is a place by its address.
+func at(t *testing.T, address string) place.Place {
+	t.Helper()
+	p, err := place.At(address, place.S3{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ownNames are the backups of server a.
+func ownNames(t *testing.T, folder string) (names []string, err error) {
+	t.Helper()
+	files, err := own(t.Context(), at(t, folder), "a")
+	for _, file := range files {
+		names = append(names, file.Name)
+	}
+	return names, err
+}
+
 // TestTheNewestStay: one every six hours, three of them, and nothing of others goes.
 func TestTheNewestStay(t *testing.T) {
 	folder := t.TempDir()
@@ -118,7 +139,7 @@ func TestTheNewestStay(t *testing.T) {
 			t.Errorf("before the time: %q", got)
 		}
 		pass(25*time.Hour + time.Minute)
-		mine, err := own(folder, "a")
+		mine, err := ownNames(t, folder)
 		want := []string{"a-20000101T180000Z.backup", "a-20000102T000000Z.backup", "a-20000102T060000Z.backup"}
 		if err != nil || !slices.Equal(mine, want) {
 			t.Errorf("%q %v, not %q", mine, err, want)
@@ -169,7 +190,7 @@ func TestWhatFailsIsTriedAgain(t *testing.T) {
 func TestATimeThatPassedIsMadeUpFor(t *testing.T) {
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		old := fileName("a", time.Now().Add(-7*time.Hour))
+		old := fileName("a", time.Now().Add(-7*time.Hour), false)
 		if err := os.WriteFile(filepath.Join(folder, old), []byte("old"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +200,7 @@ func TestATimeThatPassedIsMadeUpFor(t *testing.T) {
 			t.Errorf("the newest is of %v", time.Unix(m.last.Load(), 0))
 		}
 		pass(time.Minute)
-		if mine, _ := own(folder, "a"); len(mine) != 2 {
+		if mine, _ := ownNames(t, folder); len(mine) != 2 {
 			t.Errorf("%q", mine)
 		}
 	})
@@ -187,7 +208,7 @@ func TestATimeThatPassedIsMadeUpFor(t *testing.T) {
 
 func TestList(t *testing.T) {
 	folder := t.TempDir()
-	config := Config{Schedule: "@daily", Folder: folder, Keep: 1}
+	config := Config{Schedule: "@daily", To: folder, Keep: 1}
 	m, err := New("a", config, newStore(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +219,7 @@ func TestList(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "broken.backup"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	list, err := List(folder)
+	list, err := List(t.Context(), at(t, folder), nil)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v %v", list, err)
 	}
@@ -208,7 +229,7 @@ func TestList(t *testing.T) {
 	if e := list[1]; e.Problem != "" || e.Objects != 1 || e.Made.IsZero() || e.Bytes != m.lastBytes.Load() {
 		t.Errorf("%+v", e)
 	}
-	if _, err := List(filepath.Join(folder, "nowhere")); err == nil {
+	if _, err := List(t.Context(), at(t, filepath.Join(folder, "nowhere")), nil); err == nil {
 		t.Error("a folder that is not there is listed")
 	}
 }
@@ -220,18 +241,18 @@ func TestFlags(t *testing.T) {
 		want   string
 	}{
 		{Config{}, ""},
-		{Config{Schedule: "0 3 * * *", Folder: folder, Keep: 1}, ""},
-		{Config{Schedule: "@daily", Folder: folder, Keep: KeepMax}, ""},
-		{Config{Schedule: "@every 1m", Folder: folder, Keep: 1}, ""},
+		{Config{Schedule: "0 3 * * *", To: folder, Keep: 1}, ""},
+		{Config{Schedule: "@daily", To: folder, Keep: KeepMax}, ""},
+		{Config{Schedule: "@every 1m", To: folder, Keep: 1}, ""},
 		{Config{Schedule: "@daily", Keep: 1}, "go together"},
-		{Config{Folder: folder, Keep: 1}, "go together"},
-		{Config{Schedule: "@daily", Folder: folder}, "1 to 1000"},
-		{Config{Schedule: "@daily", Folder: folder, Keep: KeepMax + 1}, "1 to 1000"},
-		{Config{Schedule: "daily", Folder: folder, Keep: 1}, "five fields"},
-		{Config{Schedule: "0 0 30 2 *", Folder: folder, Keep: 1}, "no such day"},
-		{Config{Schedule: "@every 10s", Folder: folder, Keep: 1}, "more than one a minute"},
-		{Config{Schedule: "TZ=UTC 0 3 * * *", Folder: folder, Keep: 1}, "time zone"},
-		{Config{Schedule: "@daily", Folder: filepath.Join(folder, "x"), Keep: 1}, "no such folder"},
+		{Config{To: folder, Keep: 1}, "go together"},
+		{Config{Schedule: "@daily", To: folder}, "1 to 1000"},
+		{Config{Schedule: "@daily", To: folder, Keep: KeepMax + 1}, "1 to 1000"},
+		{Config{Schedule: "daily", To: folder, Keep: 1}, "five fields"},
+		{Config{Schedule: "0 0 30 2 *", To: folder, Keep: 1}, "no such day"},
+		{Config{Schedule: "@every 10s", To: folder, Keep: 1}, "more than one a minute"},
+		{Config{Schedule: "TZ=UTC 0 3 * * *", To: folder, Keep: 1}, "time zone"},
+		{Config{Schedule: "@daily", To: filepath.Join(folder, "x"), Keep: 1}, "no such folder"},
 	} {
 		err := c.config.Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -16,34 +16,24 @@ import (
 // Restored says what a restore made of an archive.
 type Restored = raftstore.Restored
 
-// VerifyBackup reads an archive, loads it into a state machine of its own and
+// VerifyBackup reads an archive, which name is the name of, loads it into a state machine of its own and
 // compares what it holds with what it says.
-func VerifyBackup(path string) (admin.BackupReport, error) {
-	file, err := os.Open(path)
+func VerifyBackup(archive io.Reader, name string) (admin.BackupReport, error) {
+	_, report, err := backup.Load(archive)
 	if err != nil {
-		return admin.BackupReport{}, err
-	}
-	defer file.Close()
-	_, report, err := backup.Load(file)
-	if err != nil {
-		return admin.BackupReport{}, fmt.Errorf("%s: %w", path, err)
+		return admin.BackupReport{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return report, nil
 }
 
-// RestoreBackup makes the data directory of one server of an archive, offline. The
+// RestoreBackup makes the data directory of one server of an archive, which name is the name of, offline. The
 // servers of the new cluster are all of the options' initial servers. newCluster
 // takes an archive of a cluster with another CA.
-func RestoreBackup(ctx context.Context, path string, o Options, newCluster bool) (Restored, error) {
+func RestoreBackup(ctx context.Context, archive io.Reader, name string, o Options, newCluster bool) (Restored, error) {
 	servers, err := o.servers()
 	if err != nil {
 		return Restored{}, err
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return Restored{}, err
-	}
-	defer file.Close()
 	unlock, err := process.Lock(o.DataDir, process.ServerRole)
 	if err != nil {
 		return Restored{}, err
@@ -57,18 +47,18 @@ func RestoreBackup(ctx context.Context, path string, o Options, newCluster bool)
 	for i, server := range servers {
 		founders[i] = raftstore.Server{ID: server.Name, Address: server.Endpoint}
 	}
-	restored, err := raftstore.Restore(ctx, file, raftstore.RestoreConfig{
+	restored, err := raftstore.Restore(ctx, archive, raftstore.RestoreConfig{
 		DataDir: o.DataDir, Founded: o.founded(), Name: o.Name, Servers: founders, ClusterID: clusterID,
 		NewCluster: newCluster, Time: time.Now(), Logger: o.Logger,
 	})
-	return restored, restoreError(path, o.DataDir, err)
+	return restored, restoreError(name, o.DataDir, err)
 }
 
 // restoreError says what to do.
-func restoreError(path, dir string, err error) error {
+func restoreError(name, dir string, err error) error {
 	switch {
 	case errors.Is(err, backup.ErrDamaged), errors.Is(err, backup.ErrNewer):
-		return fmt.Errorf("%s: %w: nothing was written", path, err)
+		return fmt.Errorf("%s: %w: nothing was written", name, err)
 	case errors.Is(err, raftstore.ErrHasState):
 		return fmt.Errorf(
 			"%s: %w: stop its server and move raft, snapshots and state-marker elsewhere first, or choose another --data-dir; nothing was changed",
