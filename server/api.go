@@ -208,7 +208,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	a.config.parts.Check(a.partChecks())
 	a.admin = admin.New(admin.Config{
 		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.config.identity.keeper.Expiries,
-		Encryption: a.atRest.Status, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer, Logger: a.config.Logger,
+		Encryption: a.atRest.Status, Backups: a.config.maker, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer, Logger: a.config.Logger,
 	})
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/setpoint-io/setpoint/cmd/setpoint/clusterstatus"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -101,6 +102,7 @@ func printStatusTable(w io.Writer, report clusterstatus.Report) error {
 			float64(r.Status.LogBytes)/(1<<20), r.Status.SyncP99.Round(10*time.Microsecond), room(r.Status))
 	}
 	printEncryption(t, reports)
+	printBackups(t, reports, time.Now())
 	if any != nil {
 		printActors(t, any)
 	}
@@ -130,6 +132,22 @@ func printExpiry(w io.Writer, reports []clusterstatus.Server, now time.Time) {
 				)
 			}
 		}
+	}
+}
+
+// printBackups says when the servers with a schedule made their last one.
+func printBackups(t io.Writer, reports []clusterstatus.Server, now time.Time) {
+	title := "\nBACKUPS OF\tLAST\tSIZE\tNEXT\n"
+	for _, r := range reports {
+		if r.Status == nil || r.Status.Backups == nil {
+			continue
+		}
+		b, last := r.Status.Backups, "none"
+		if !b.Last.IsZero() {
+			last = duration.HumanDuration(now.Sub(b.Last)) + " ago"
+		}
+		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", title, r.Name, last, mebibytes(b.Bytes), b.Due.Format(time.RFC3339))
+		title = ""
 	}
 }
 

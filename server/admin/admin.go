@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/why"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	Gossip       func() []liveness.GossipMember
 	Certificates func() []trust.Expiry
 	Encryption   func() *encryption.Status
+	// Backups makes those of this server's schedule, nil without one.
+	Backups *backups.Maker
 	// Numbers count what the loops of this server do. Peer reaches another server.
 	Numbers *numbers.Ledger
 	Peer    func(name, address string) (*http.Client, string)

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/leader"
 	"github.com/setpoint-io/setpoint/server/liveness"
 )
@@ -50,6 +51,8 @@ type ServerStatus struct {
 	// Certificates are when those of this server end; each is renewed before, but the
 	// authority's.
 	Certificates []trust.Expiry `json:"certificates"`
+	// Backups are those that this server makes by a schedule; nil without one.
+	Backups *backups.State `json:"backups,omitempty"`
 	// Gossip are the members of the pool as this server sees them, and who should be
 	// one and is not (State "absent"); empty without gossip.
 	Gossip []liveness.GossipMember `json:"gossip,omitempty"`
@@ -71,6 +74,7 @@ func (a *Admin) Status() ServerStatus {
 		FreeBytes: log.Space.FreeBytes, HeadroomBytes: log.Space.HeadroomBytes, LowSpace: log.Space.Low, FullDisk: log.Space.Full,
 		ObjectsBytes: log.ObjectsBytes, ObjectsLimitBytes: log.ObjectsLimitBytes,
 		Certificates: a.config.Certificates(), Controllers: a.leaseHolders(), Gossip: a.config.Gossip(), Encryption: a.config.Encryption(),
+		Backups: a.config.Backups.State(),
 	}
 	revision, hash := a.config.Log.StateHash()
 	status.StateHash, status.StateRevision = hex.EncodeToString(hash[:]), revision

@@ -76,7 +76,15 @@ func ofAll(down, all int) string {
 	return fmt.Sprintf("%d of %d servers are down", down, all)
 }
 
-// troubles are those of servers that answer: their disks, and certificates that nobody has renewed.
+// sinceWhen is the time of the last backup.
+func sinceWhen(last time.Time) string {
+	if last.IsZero() {
+		return "the schedule began"
+	}
+	return last.Format(time.RFC3339)
+}
+
+// troubles are those of servers that answer: their disks, backups that are late, and certificates that nobody has renewed.
 func troubles(servers []Server, now time.Time) (problems []string) {
 	for _, s := range servers {
 		if s.Status == nil {
@@ -87,6 +95,9 @@ func troubles(servers []Server, now time.Time) (problems []string) {
 			problems = append(problems, s.Name+": its disk is full, and it falls behind")
 		case s.Status.LowSpace:
 			problems = append(problems, s.Name+": its disk is nearly full")
+		}
+		if b := s.Status.Backups; b != nil && b.Late(now) {
+			problems = append(problems, fmt.Sprintf("%s: no backup since %s: see its log", s.Name, sinceWhen(b.Last)))
 		}
 		for _, c := range s.Status.Certificates {
 			if c.Expires.Sub(now) < trust.ExpiryWarning {
