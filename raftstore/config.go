@@ -54,6 +54,9 @@ type Config struct {
 	// FeatureLevel is the highest that this server can apply; 0 takes that of this
 	// release. Tests set it, to have releases side by side.
 	FeatureLevel uint64
+	// HoldFeatureLevel, if not 0, is a level beyond which this server does not let the cluster rise, so that all servers can go back to
+	// the release that had it; a cluster beyond it stays where it is. A new cluster begins at what its founders can all the same.
+	HoldFeatureLevel uint64
 	// ObjectsLimitBytes bounds what all objects take in memory: while they take more, only
 	// what makes room, and the system itself, is written (ErrNoSpace). 0 means a fifth of
 	// the memory that this process may use, less than 0 no bound. The leader's counts.

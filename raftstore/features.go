@@ -41,7 +41,7 @@ func (s *Store) raiseLevel() {
 		var again <-chan time.Time
 		root := s.Root()
 		nameless := root.FeatureLevel >= command.LifeLevel && root.Life == ""
-		if l.Leader && (root.FeatureLevel < s.cfg.FeatureLevel || nameless) {
+		if l.Leader && (root.FeatureLevel < s.agreeable() || nameless) {
 			if level := max(s.commonLevel(), root.FeatureLevel); level > root.FeatureLevel || nameless {
 				s.proposeSystem(raised(level))
 			}
@@ -65,11 +65,20 @@ func raised(level uint64) command.Op {
 	return op
 }
 
-// commonLevel is the lowest level of all members, those without a vote included; 0
+// agreeable is the highest level that this server agrees to: what it can apply, or what it holds a cluster at.
+func (s *Store) agreeable() uint64 {
+	reached, hold := s.Root().FeatureLevel, s.cfg.HoldFeatureLevel
+	if hold == 0 || reached == 0 {
+		return s.cfg.FeatureLevel
+	}
+	return min(s.cfg.FeatureLevel, max(hold, reached))
+}
+
+// commonLevel is the lowest level that any member agrees to, those without a vote included; 0
 // if one does not answer. While nothing is stored, nobody could misread it, and who does
 // not answer does not count: so a new cluster begins with all that its founders can.
 func (s *Store) commonLevel() uint64 {
-	level := s.cfg.FeatureLevel
+	level := s.agreeable()
 	for _, server := range s.replica.Status().Servers {
 		if server.ID == s.id() {
 			continue

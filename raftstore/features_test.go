@@ -111,6 +111,47 @@ func TestFeatureLevelWaitsForAServerThatIsDown(t *testing.T) {
 	})
 }
 
+// TestAHeldLevelStaysUntilItIsLetGo: all have the new release, one holds; a new member is taken meanwhile, and one that holds less than
+// was reached holds nothing.
+func TestAHeldLevelStaysUntilItIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := uint64(raftstore.FeatureLevel - 1)
+		r, holds := &releases{levels: map[string]uint64{"server-1": old, "server-2": old, "server-3": old}}, map[string]uint64{}
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
+			r.configure(cfg)
+			cfg.HoldFeatureLevel = holds[cfg.Name]
+		})
+		defer c.Close()
+		time.Sleep(settleTime)
+		mustPut(t, c.Store(c.Leader()), "/k", "v")
+		again := func(name string, hold uint64) {
+			i := int(name[len(name)-1] - '1')
+			c.Stop(i)
+			r.install(name, raftstore.FeatureLevel)
+			holds[name] = hold
+			c.Restart(i)
+			time.Sleep(settleTime)
+		}
+		again("server-1", 0)
+		again("server-2", old)
+		again("server-3", 0)
+		wantLevel(t, c, old)
+		holds["server-4"] = 1
+		c.Join("server-4")
+		if err := c.Store(c.Leader()).AddMember(t.Context(), "server-4", "server-4"); err != nil {
+			t.Errorf("a new member was refused: %v", err)
+		}
+		time.Sleep(settleTime)
+		wantLevel(t, c, old)
+		again("server-2", 0)
+		wantLevel(t, c, old)
+		again("server-4", 0)
+		wantLevel(t, c, raftstore.FeatureLevel)
+		again("server-1", 1)
+		wantLevel(t, c, raftstore.FeatureLevel)
+	})
+}
+
 // Nobody can misread what is not there, so whoever is late does not hold the founders back.
 func TestANewClusterBeginsAtTheLevelOfItsFounders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,9 @@ type Status struct {
 	Life string
 	// FeatureLevel is what all members have agreed to understand.
 	FeatureLevel uint64
-	Servers      []ServerStatus
+	// HighestLevel is what this server can apply; HeldLevel, if not 0, is where it holds the cluster.
+	HighestLevel, HeldLevel uint64
+	Servers                 []ServerStatus
 	// Leader, LeaderID and Term are those of Leadership.
 	Leader                  bool
 	LeaderID, LeaderAddress string
@@ -62,8 +64,9 @@ func (s *Store) Status() Status {
 	r, root, beginning := s.replica.Status(), s.Root(), s.replica.Beginning()
 	return Status{
 		Name: s.cfg.Name, ID: beginning.ID, Phase: beginning.Phase, ClusterID: root.ClusterID, Life: beginning.Life,
-		FeatureLevel: root.FeatureLevel, Servers: r.Servers,
-		Leader: r.Leadership.Leader, LeaderID: r.Leadership.LeaderID,
+		FeatureLevel: root.FeatureLevel, HighestLevel: s.cfg.FeatureLevel, HeldLevel: s.cfg.HoldFeatureLevel,
+		Servers: r.Servers,
+		Leader:  r.Leadership.Leader, LeaderID: r.Leadership.LeaderID,
 		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,

@@ -28,7 +28,7 @@ type Status struct {
 	SyncSlowest time.Duration
 	// Space is the room on its disk.
 	Space Space
-	// FeatureLevel is the highest that it can apply, 0 of a release before levels.
+	// FeatureLevel is the highest that it agrees to, 0 of a release before levels.
 	FeatureLevel uint64
 	// Life is the one that its data belong to; Backup tells which backup was restored
 	// there, while it waits to begin with it.
