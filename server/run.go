@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/auditlog"
+	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/settings"
 )
@@ -52,6 +53,7 @@ type Options struct {
 	Encryption                  encryption.Options
 	Audit                       auditlog.Config
 	Backups                     backups.Config
+	HoldFeatureLevel            uint64
 	Logger                      *slog.Logger
 	Out                         io.Writer
 	// Flags are all of them, as /flagz shows them.
@@ -62,6 +64,7 @@ var (
 	errNoName    = errors.New("--name must not be empty")
 	errNoDataDir = errors.New("--data-dir must not be empty")
 	errSigning   = fmt.Errorf("--cluster-signing-duration must be at least %s", signingDurationMin)
+	errHold      = fmt.Errorf("--hold-feature-level: this release knows levels up to %d", raftstore.FeatureLevel)
 	errTokenFile = errors.New("the token does not belong to this cluster: 'setpoint token create' makes one that does")
 	errNoTrust   = errors.New(
 		"no trust material: run 'setpoint cluster init --servers ... --out DIR' once and give each server --trust-dir DIR",
@@ -85,6 +88,8 @@ func (o Options) Parse() (*Parsed, error) {
 		return nil, errNoDataDir
 	case o.SigningDuration < signingDurationMin:
 		return nil, errSigning
+	case o.HoldFeatureLevel > raftstore.FeatureLevel:
+		return nil, errHold
 	}
 	servers, err := trust.ServersOf(o.Name, o.AdvertiseAddress, o.InitialServers)
 	if err != nil {
@@ -135,7 +140,7 @@ func (o *Parsed) Run(ctx context.Context) error {
 		DisabledAdmission: o.Admission.LeftOut(),
 		EnabledAdmission:  o.Admission.Added(), AdmissionConfiguration: o.admission, Flags: o.Flags,
 		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
-		Backups:   o.Backups,
+		Backups: o.Backups, HoldFeatureLevel: o.HoldFeatureLevel,
 		Processor: cpushare.New(cpushare.Process()),
 	})
 	if err != nil {

@@ -70,6 +70,9 @@ const (
 // KubernetesVersion is the version of Kubernetes whose API is served.
 const KubernetesVersion = discovery.KubernetesVersion
 
+// FeatureLevel is the highest that this release can apply.
+const FeatureLevel = raftstore.FeatureLevel
+
 // DefaultPort is the port of the API, the services of the parts, and Raft.
 const DefaultPort = 6443
 
@@ -108,6 +111,8 @@ type Config struct {
 	Encryption encryption.Options
 	// AuditLog records requests; nil: they are not recorded. Its maker runs it.
 	AuditLog *auditlog.Log
+	// HoldFeatureLevel is as in raftstore.Config.
+	HoldFeatureLevel uint64
 	// Backups are made by a schedule; the zero value: none.
 	Backups backups.Config
 	// Listener accepts the API, the parts' services and Raft. Start owns it.
@@ -270,7 +275,7 @@ func openLog(ctx context.Context, config Config, i *identity, revoked *revocatio
 		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, Founded: foundedIn(config),
 		InitialServers: servers, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
-		Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
+		HoldFeatureLevel: config.HoldFeatureLevel, Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
 	})
 }
 

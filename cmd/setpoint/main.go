@@ -80,7 +80,7 @@ func newRoot() *cobra.Command {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
 	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
-		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newToken(), newRevoke(), newBackup(),
+		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newToken(), newRevoke(), newBackup(), newUpgrade(),
 		newKubectl(), newKubeconfig(), newEnvtestAssets(), newDemo(), newReset(), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

@@ -8,7 +8,9 @@ import (
 
 	"context"
 
+	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/backups"
@@ -19,12 +21,20 @@ import (
 // ServerStatus is what one server says of itself and of the cluster, for
 // `setpoint cluster status`.
 type ServerStatus struct {
-	Name     string `json:"name"`
-	Leader   string `json:"leader"`
-	Term     uint64 `json:"term"`
-	Revision uint64 `json:"revision"`
-	Applied  uint64 `json:"applied"`
-	LogBytes int64  `json:"logBytes"`
+	Name   string `json:"name"`
+	Leader string `json:"leader"`
+	Term   uint64 `json:"term"`
+	// Version is the server's release, KubernetesVersion that of the API which it serves.
+	Version           string `json:"version"`
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// FeatureLevel is what all members have agreed to understand, HighestLevel what this server can, HeldLevel, if not 0, where it holds
+	// the cluster.
+	FeatureLevel uint64 `json:"featureLevel"`
+	HighestLevel uint64 `json:"highestLevel"`
+	HeldLevel    uint64 `json:"heldLevel,omitempty"`
+	Revision     uint64 `json:"revision"`
+	Applied      uint64 `json:"applied"`
+	LogBytes     int64  `json:"logBytes"`
 	// StateHash is of all objects at StateRevision, in hexadecimal digits: servers at
 	// one revision have the same.
 	StateHash     string        `json:"stateHash"`
@@ -70,6 +80,8 @@ func (a *Admin) Status() ServerStatus {
 	log := a.config.Log.Status()
 	status := ServerStatus{
 		Name: log.Name, Leader: raftstore.MemberName(log.LeaderID), Term: log.Term,
+		Version: process.Version, KubernetesVersion: discovery.KubernetesVersion,
+		FeatureLevel: log.FeatureLevel, HighestLevel: log.HighestLevel, HeldLevel: log.HeldLevel,
 		Revision: log.Revision, Applied: log.AppliedIndex, LogBytes: log.LogBytes, SyncP99: log.SyncP99,
 		FreeBytes: log.Space.FreeBytes, HeadroomBytes: log.Space.HeadroomBytes, LowSpace: log.Space.Low, FullDisk: log.Space.Full,
 		ObjectsBytes: log.ObjectsBytes, ObjectsLimitBytes: log.ObjectsLimitBytes,
