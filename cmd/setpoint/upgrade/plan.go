@@ -14,6 +14,9 @@ import (
 // kubeletMinorsOlder is by how many minor versions a kubelet may be older than its server.
 const kubeletMinorsOlder = 3
 
+// lowestLevel holds any cluster where it is: a level never falls.
+const lowestLevel = 1
+
 // Release is what a program is.
 type Release struct {
 	Setpoint   string `json:"setpoint"`
@@ -26,7 +29,7 @@ type Release struct {
 type Plan struct {
 	To    Release `json:"to"`
 	Parts []Part  `json:"parts"`
-	// Level is what the cluster has reached, Held where a server holds it, 0 if none does.
+	// Level is what the cluster has reached, 0 if its servers are of a release that does not tell, Held where a server holds it, 0 if none does.
 	Level uint64 `json:"level"`
 	Held  uint64 `json:"held,omitempty"`
 	// Against is what has to be mended first; Steps are what to do then.
@@ -140,8 +143,16 @@ func (p *Plan) lastStep() string {
 		return fmt.Sprintf("the cluster is held at feature level %d, so all servers can still go back: when nobody wants that any more, restart the servers without --hold-feature-level, and it rises to %d",
 			p.Held, p.To.Level)
 	}
-	return fmt.Sprintf("the feature level rises from %d to %d by itself when the last server has the release, and no server can go back then: to keep that way open, start one with --hold-feature-level %d",
-		p.Level, p.To.Level, p.Level)
+	return fmt.Sprintf("the feature level rises %sto %d by itself when the last server has the release, and no server can go back then: to keep that way open, start one with --hold-feature-level %d",
+		p.from(), p.To.Level, max(p.Level, lowestLevel))
+}
+
+// from tells the level that was reached, if that is known.
+func (p *Plan) from() string {
+	if p.Level == 0 {
+		return ""
+	}
+	return fmt.Sprintf("from %d ", p.Level)
 }
 
 // others are the names of a kind's parts that do not have the release.

@@ -40,6 +40,8 @@ func TestSteps(t *testing.T) {
 			[]string{"make a backup", "server a", "server c", "server b", "node n:", "the feature level rises from 3 to 4 by itself"}},
 		{"half-way", to, []clusterstatus.Server{server("a", "0.2.0", 4, 3, 0), old[1], server("c", "0.2.0", 4, 3, 0)}, nil,
 			[]string{"make a backup", "server b", "the feature level rises from 3 to 4 by itself"}},
+		{"a release that tells nothing of itself", to, []clusterstatus.Server{server("a", "", 0, 0, 0)}, nil,
+			[]string{"make a backup", "server a", "the feature level rises to 4 by itself"}},
 		{"held", to, []clusterstatus.Server{server("a", "0.2.0", 4, 3, 3)}, nil, []string{"the cluster is held at feature level 3"}},
 		{"all is done", to, []clusterstatus.Server{server("a", "0.2.0", 4, 4, 0)}, []corev1.Node{node("n", "v1.37.1")}, nil},
 		{"the same formats", Release{"0.1.1", "v1.37.1", 3}, old[:1], nil, []string{"make a backup", "server a"}},

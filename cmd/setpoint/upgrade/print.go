@@ -23,14 +23,14 @@ func (p *Plan) Print(out io.Writer) error {
 	if more := len(p.Parts) - partsShown; more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	fmt.Fprintf(out, "\nTo Setpoint %s (Kubernetes %s, feature level %d), from feature level %d:\n", p.To.Setpoint, p.To.Kubernetes, p.To.Level, p.Level)
+	fmt.Fprintf(out, "\nTo Setpoint %s (Kubernetes %s, feature level %d):\n", p.To.Setpoint, p.To.Kubernetes, p.To.Level)
 	for _, why := range p.Against {
 		fmt.Fprintf(out, "  first: %s\n", why)
 	}
 	for i, step := range p.Steps {
 		fmt.Fprintf(out, "  %d. %s\n", i+1, step)
 	}
-	if len(p.Steps) == 0 {
+	if len(p.Steps)+len(p.Against) == 0 {
 		fmt.Fprintln(out, "  nothing is to be done")
 	}
 	return nil
