@@ -2,6 +2,7 @@ package raftstore
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/setpoint-io/setpoint/raftstore/contact"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
@@ -28,7 +29,7 @@ var (
 	// ErrUnknownServer: no member has the name.
 	ErrUnknownServer = forward.ErrUnknownServer
 	// ErrRemoved: this server was removed from the cluster, perhaps while it was down, or another one has taken its place.
-	ErrRemoved = errors.New("this server was removed from the cluster")
+	ErrRemoved = errors.New("was removed from this cluster")
 	// ErrBadChange: the change of membership makes no sense.
 	ErrBadChange = forward.ErrBadChange
 	// ErrStopped: the store was shut down or stopped itself.
@@ -48,3 +49,9 @@ var (
 	// ErrUndecided: see replica.ErrUndecided.
 	ErrUndecided = replica.ErrUndecided
 )
+
+// RemovedError is ErrRemoved of a server, and says what to do.
+func RemovedError(name, address string) error {
+	return fmt.Errorf("%s %w: run 'setpoint reset' on its machine; or, to let it join again, empty its data directory, start it and run "+
+		"'setpoint cluster join %s=%s'", name, ErrRemoved, name, address)
+}

@@ -3,7 +3,6 @@ package raftstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -53,8 +52,7 @@ func (s *Store) rejoin() {
 func (s *Store) removed(voter, settled bool, told *time.Time) bool {
 	err := s.askAdmission()
 	if voter && errors.Is(err, ErrUnknownServer) {
-		s.replica.Stop(fmt.Errorf("%w: run 'setpoint reset' on this machine; or, to let it come back, empty its data directory, start it and run "+
-			"'setpoint cluster join %s=%s'", ErrRemoved, s.cfg.Name, s.cfg.AdvertiseAddress))
+		s.replica.Stop(RemovedError(s.cfg.Name, s.cfg.AdvertiseAddress))
 		return true
 	}
 	if err != nil && !settled && time.Since(*told) > admitTellInterval {

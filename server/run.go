@@ -25,10 +25,12 @@ import (
 	"github.com/setpoint-io/setpoint/internal/gates"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/auditlog"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/backups"
+	"github.com/setpoint-io/setpoint/server/removed"
 	"github.com/setpoint-io/setpoint/server/settings"
 )
 
@@ -129,6 +131,18 @@ func (o *Parsed) Run(ctx context.Context) error {
 	if err := process.CheckPort(o.listenAddress(o.servers), process.AdvertiseFlag); err != nil {
 		return err
 	}
+	noted, err := removed.Noted(o.DataDir)
+	if err == nil && !noted {
+		err = o.runStore(ctx, cluster)
+	}
+	if noted || errors.Is(err, raftstore.ErrRemoved) {
+		return o.answerRemoved(ctx, cluster)
+	}
+	return err
+}
+
+// runStore runs the replica and all that is built on it, until it fails or ctx ends.
+func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 	o.Audit.Logger = o.Logger
 	audit, stopAudit, err := auditlog.Start(o.Audit)
 	if err != nil {

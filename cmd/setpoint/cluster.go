@@ -104,6 +104,7 @@ func contexts(path string) (map[string]*rest.Config, error) {
 			return nil, err
 		}
 		kubeconfig.SayIfExpired(config)
+		kubeconfig.SayIfRemoved(config, nil)
 		configs[name] = config
 	}
 	return configs, nil

@@ -69,6 +69,7 @@ func embeddedKubectl() *cobra.Command {
 			config.Host, config.TLSClientConfig = other.Host, other.TLSClientConfig
 		}
 		kubeconfig.SayIfExpired(config)
+		kubeconfig.SayIfRemoved(config, giveUp) // kubectl would tell it once for each thing that it looks up first
 		return config
 	}
 	return cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{
@@ -89,10 +90,15 @@ type lastResort struct{ next http.RoundTripper }
 func (l lastResort) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.next.RoundTrip(r)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		fmt.Fprintln(os.Stderr, "setpoint:", errNoCluster)
-		os.Exit(exitFailed)
+		giveUp(errNoCluster)
 	}
 	return response, err
+}
+
+// giveUp ends kubectl with one sentence.
+func giveUp(err error) {
+	fmt.Fprintln(os.Stderr, "setpoint:", err)
+	os.Exit(exitFailed)
 }
 
 // useOwnKubeconfig points kubectl at this machine's cluster unless the user has

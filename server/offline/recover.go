@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/peers"
+	"github.com/setpoint-io/setpoint/server/removed"
 )
 
 // recoverAskTimeout bounds asking one member whether it is there.
@@ -205,6 +206,9 @@ func (r *Recovery) addressOf(name, stored string) string {
 // begins with. Call Check before.
 func (r *Recovery) Run(ctx context.Context) (revision uint64, err error) {
 	address := r.addressOf(r.options.Name, "")
+	if err := removed.Forget(r.options.DataDir); err != nil { // it was removed from a life that ends here
+		return 0, err
+	}
 	return raftstore.Recover(ctx, r.options.DataDir, address, r.stored, r.others, time.Now(), r.options.Logger)
 }
 
