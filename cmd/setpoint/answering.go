@@ -122,5 +122,6 @@ func isReady(ctx context.Context, config *rest.Config) bool {
 		return false
 	}
 	defer response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	// A server that refuses this user answers him too: he is to be told why.
+	return slices.Contains([]int{http.StatusOK, http.StatusUnauthorized, http.StatusForbidden}, response.StatusCode)
 }

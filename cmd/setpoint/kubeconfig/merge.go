@@ -72,7 +72,9 @@ func named(config *api.Config, name string) *api.Config {
 	return renamed
 }
 
+// add takes out those that were added before first: servers come and go.
 func add(own, ours *api.Config) {
+	take(own, ours)
 	for name, context := range ours.Contexts {
 		own.Contexts[name], own.Clusters[name] = context, ours.Clusters[name]
 	}
@@ -82,8 +84,12 @@ func add(own, ours *api.Config) {
 	own.CurrentContext = ours.CurrentContext
 }
 
+// take takes out the contexts of our users, whichever servers they lead to, and the clusters of these.
 func take(own, ours *api.Config) {
-	for name := range ours.Contexts {
+	for name, context := range own.Contexts {
+		if ours.Contexts[name] == nil && ours.AuthInfos[context.AuthInfo] == nil {
+			continue
+		}
 		delete(own.Contexts, name)
 		delete(own.Clusters, name)
 		if own.CurrentContext == name {
