@@ -166,6 +166,7 @@ var bubbleSleeps = map[string]string{
 var allowedSkips = map[string]string{
 	"raftstore/diskfull_test.go":                            "mounting small file systems needs root",
 	"test/machines/machines_test.go":                        "namespaces, mounts and cgroups need root",
+	"test/machines/replace_test.go":                         "namespaces, mounts and cgroups need root",
 	"test/machines/overlay_test.go":                         "namespaces, mounts and cgroups need root",
 	"test/clockskew/clockskew_test.go":                      "writing another process's memory needs root; the code is for amd64",
 	"test/powercut/powercut_test.go":                        "mounting needs root and FUSE",

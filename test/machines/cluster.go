@@ -32,6 +32,8 @@ type Cluster struct {
 	// Clients are in the order of Machines, each for one server.
 	Clients []kubernetes.Interface
 
+	// joined are machines with a server alone that came later.
+	joined      []*Machine
 	binary, dir string
 	// segments are the links to which machines are connected.
 	segments []segment
@@ -112,12 +114,24 @@ func (c *Cluster) start() error {
 	return nil
 }
 
+// AddServer boots a machine with a server alone, which waits to be a member.
+func (c *Cluster) AddServer() (*Machine, error) {
+	number, at := len(c.Machines)+len(c.joined)+1, c.segments[0]
+	m := &Machine{
+		Server: fmt.Sprintf("server-%d", number), IP: at.address(number), segment: at, joins: true,
+		Node: fmt.Sprintf("machine-%d-%d", os.Getpid(), number), cluster: c, number: number,
+		dir: filepath.Join(c.dir, fmt.Sprintf("machine-%d", number)),
+	}
+	c.joined = append(c.joined, m)
+	return m, errors.Join(m.PowerOn(), c.connect(m))
+}
+
 // servers are --initial-servers and --servers.
 func (c *Cluster) servers() (initial, endpoints string) {
 	var named, plain []string
 	for _, m := range c.Machines {
-		plain = append(plain, m.IP+":6443")
-		named = append(named, m.Server+"="+m.IP+":6443")
+		plain = append(plain, m.endpoint())
+		named = append(named, m.Server+"="+m.endpoint())
 	}
 	return strings.Join(named, ","), strings.Join(plain, ",")
 }
@@ -128,7 +142,7 @@ func (c *Cluster) trustDir() string { return filepath.Join(c.dir, "trust") }
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.trustDir(), "admin.kubeconfig") }
 
 func (c *Cluster) connect(m *Machine) error {
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(c.trustDir(), m.Server+".kubeconfig"))
+	config, err := clientcmd.BuildConfigFromFlags("https://"+m.endpoint(), c.Kubeconfig())
 	if err != nil {
 		return err
 	}
@@ -184,7 +198,7 @@ func (c *Cluster) logTo(t *testing.T) {
 
 func (c *Cluster) close() error {
 	var err error
-	for _, m := range c.Machines {
+	for _, m := range slices.Concat(c.Machines, c.joined) {
 		err = errors.Join(err, m.PowerOff())
 		m.removeCgroups()
 	}

@@ -10,5 +10,5 @@
 // New. It needs root, and Missing says so. When the test ends, in whatever way, the kernel ends the machines; Close
 // removes their control groups.
 //
-// Its own tests are the proof of what README and docs/operations.md promise about the loss of a machine.
+// Its own tests are the proof of what README and docs/operations.md promise about the loss of a machine, and about replacing all servers.
 package machines

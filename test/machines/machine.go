@@ -17,6 +17,8 @@ import (
 
 const cardName = "eth0"
 
+var errNoServer = errors.New("its server does not run")
+
 // Machine is one of the three. Its methods are for one goroutine.
 type Machine struct {
 	// Server is the name of its server, Node that of its node and its host name, IP its address.
@@ -26,6 +28,8 @@ type Machine struct {
 	// PodNetwork, if not empty, is the agent's --pod-network, from the next start on.
 	PodNetwork string
 
+	// joins: it has no agent, and its server was not there when the cluster was founded.
+	joins   bool
 	cluster *Cluster
 	number  int // from 1 on
 	dir     string
@@ -92,14 +96,28 @@ func (m *Machine) spec() bootSpec {
 	if m.PodNetwork != "" {
 		agent = append(agent, "--pod-network", m.PodNetwork)
 	}
+	commands := map[string][]string{"server": server, "agent": agent}
+	if m.joins {
+		commands = map[string][]string{"server": append(server, "--advertise-address", m.endpoint())}
+	}
 	return bootSpec{
 		Hostname: m.Node, Addresses: addresses, Gateway: m.cluster.gateway(m.segment),
-		DataDir: m.dataDir(), TrustDir: m.cluster.trustDir(), LogDir: m.dir,
-		Commands: map[string][]string{
-			"server": server,
-			"agent":  agent,
-		},
+		DataDir: m.dataDir(), TrustDir: m.cluster.trustDir(), LogDir: m.dir, Commands: commands,
 	}
+}
+
+// endpoint is where its server is.
+func (m *Machine) endpoint() string { return m.IP + ":6443" }
+
+// EndServer stops the machine's server as systemd does, and leaves all else.
+func (m *Machine) EndServer() error {
+	for _, pid := range m.processes() {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // of one that has ended it is empty
+		if strings.HasPrefix(string(line), m.cluster.binary+"\x00server\x00") {
+			return unix.Kill(pid, unix.SIGTERM)
+		}
+	}
+	return fmt.Errorf("%s: %w", m.Server, errNoServer)
 }
 
 func (m *Machine) dataDir() string { return filepath.Join(m.dir, "data") }
