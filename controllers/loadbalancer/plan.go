@@ -108,7 +108,7 @@ func ofNodes(services []*corev1.Service, w world) []decision {
 // amongNodePorts is why a Service does not get the nodes' addresses: one of its ports is, or may become, another's node port.
 func amongNodePorts(s *corev1.Service) (reason, message string) {
 	for _, p := range s.Spec.Ports {
-		if p.Port >= servicerange.NodePortMin && p.Port <= servicerange.NodePortMax {
+		if servicerange.IsNodePort(p.Port) {
 			return portReserved, fmt.Sprintf("port %d/%s of the nodes is one of the node ports, %d to %d",
 				p.Port, p.Protocol, servicerange.NodePortMin, servicerange.NodePortMax)
 		}

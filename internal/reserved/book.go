@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // Book knows what is reserved. Make it with New.
@@ -282,7 +284,14 @@ func (b *Book) ofMachine(ip netip.Addr, port Port) (Holding, bool) {
 			return Holding{port, use, b.machines[k].Name}, true
 		}
 	}
-	return b.first(port, false, b.machines[here[0]].Name)
+	if h, ok := b.first(port, false, b.machines[here[0]].Name); ok {
+		return h, true
+	}
+	i := slices.IndexFunc(here, key.node)
+	if i < 0 || !servicerange.IsNodePort(port.Number) {
+		return Holding{}, false
+	}
+	return Holding{port, NodePort, b.machines[here[i]].Name}, true
 }
 
 // Everywhere returns what a port is reserved for on all machines: that is of servers, of which one may come to any machine, and what a

@@ -25,6 +25,8 @@ const (
 	// Pod and Gateway ports are of a machine that says so itself.
 	Pod     Use = "a pod of that machine"
 	Gateway Use = "Gateways"
+	// NodePort is for any Service that gets the port on all nodes.
+	NodePort Use = "node ports of Services"
 )
 
 // ofOne reports whether a port of this use says nothing of that port elsewhere: a node port of the same number is another thing.

@@ -63,12 +63,17 @@ func TestWhoHasAPort(t *testing.T) {
 		"127.0.0.1 6443/TCP":        "port 6443/TCP of every machine of the cluster is for the API",
 		"0.0.0.0 443/TCP":           "port 443/TCP of some machines of the cluster is for Ingresses",
 		"10.96.0.10 4/SCTP":         "addresses of 10.96.0.0/16 are given out by the cluster, to Services",
+		"192.0.2.2 30080/TCP":       "port 30080/TCP of node n2 is for node ports of Services",
+		"2001:db8::1 32767/UDP":     "port 32767/UDP of node n1 is for node ports of Services",
 		// What is free.
-		"192.0.2.2 80/TCP":      "",
-		"192.0.2.1 8472/TCP":    "",
-		"192.0.2.1 6443/UDP":    "",
-		"192.0.2.1 22/TCP":      "",
-		"198.51.100.7 6443/TCP": "",
+		"0.0.0.0 30080/TCP":      "",
+		"192.0.2.9 30080/TCP":    "", // a server without a node
+		"198.51.100.7 30080/UDP": "",
+		"192.0.2.2 80/TCP":       "",
+		"192.0.2.1 8472/TCP":     "",
+		"192.0.2.1 6443/UDP":     "",
+		"192.0.2.1 22/TCP":       "",
+		"198.51.100.7 6443/TCP":  "",
 	} {
 		var ip string
 		var p Port
@@ -139,11 +144,11 @@ func TestMachinesComeChangeAndGo(t *testing.T) {
 func TestANodeSpeaksForItself(t *testing.T) {
 	b := bookOf(t)
 	b.SetNode("stolen", OfNode(node("stolen", func(n *corev1.Node) {
-		n.Annotations[Annotation] = Told{Gossip: 30080}.String()
-		n.Status.DaemonEndpoints.KubeletEndpoint.Port = 30443
+		n.Annotations[Annotation] = Told{Gossip: 20080}.String()
+		n.Status.DaemonEndpoints.KubeletEndpoint.Port = 20443
 	}, "192.0.2.66")))
 	everywhere, here := netip.IPv4Unspecified(), netip.MustParseAddr("192.0.2.66")
-	for _, port := range []Port{TCP(30080), UDP(30080), TCP(30443)} {
+	for _, port := range []Port{TCP(20080), UDP(20080), TCP(20443)} {
 		if h, taken := b.Everywhere(port); taken {
 			t.Errorf("%s is reserved everywhere", h)
 		}
@@ -165,7 +170,7 @@ func TestANodeSpeaksForItself(t *testing.T) {
 			t.Errorf("anywhere: %v", h)
 		}
 	}
-	if _, closed := b.Closed(netip.MustParseAddr("192.0.2.1"), UDP(30080)); closed {
+	if _, closed := b.Closed(netip.MustParseAddr("192.0.2.1"), UDP(20080)); closed {
 		t.Error("a port of another node is closed")
 	}
 	if _, taken := b.From("n1", netip.MustParseAddr("127.0.0.1"), TCP(6443)); !taken {
@@ -176,16 +181,16 @@ func TestANodeSpeaksForItself(t *testing.T) {
 // TestPortsOfPodsAndGateways are a machine's own: a node port of the same number is another thing.
 func TestPortsOfPodsAndGateways(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{
-		{ContainerPort: 80, HostPort: 31000}, {ContainerPort: 53, HostPort: 53, Protocol: corev1.ProtocolUDP}, {ContainerPort: 81},
+		{ContainerPort: 80, HostPort: 21000}, {ContainerPort: 53, HostPort: 53, Protocol: corev1.ProtocolUDP}, {ContainerPort: 81},
 		{ContainerPort: 82, HostPort: 82, HostIP: "127.0.0.1"},
 	}}}}}
 	told := Told{Gossip: 53, Pods: PortsOf(pod), Gateways: []int32{8700}}
-	if want := `{"gossip":53,"pods":["31000/TCP","53/UDP"],"gateways":[8700]}`; told.String() != want {
+	if want := `{"gossip":53,"pods":["21000/TCP","53/UDP"],"gateways":[8700]}`; told.String() != want {
 		t.Errorf("told %s, want %s", told, want)
 	}
 	b := bookOf(t)
 	b.SetNode("n9", OfNode(node("n9", func(n *corev1.Node) { n.Annotations[Annotation] = told.String() }, "192.0.2.99")))
-	for port, want := range map[Port]Use{TCP(31000): Pod, UDP(53): Gossip, TCP(8700): Gateway, TCP(82): "", TCP(81): ""} {
+	for port, want := range map[Port]Use{TCP(21000): Pod, UDP(53): Gossip, TCP(8700): Gateway, TCP(82): "", TCP(81): ""} {
 		if h, _ := b.At(netip.MustParseAddr("192.0.2.99"), port); h.Use != want {
 			t.Errorf("%s is for %q, want %q", port, h.Use, want)
 		}

@@ -22,6 +22,9 @@ const (
 	NodePortMax = 32767
 )
 
+// IsNodePort reports whether a port is one that Services get on all nodes, or may get.
+func IsNodePort(number int32) bool { return number >= NodePortMin && number <= NodePortMax }
+
 // What is in force stands in a ConfigMap of kube-system, under a key that has what Split reads: servers give out addresses of these
 // ranges, and agents serve them.
 const (
