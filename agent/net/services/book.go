@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -61,12 +62,11 @@ func (b *book) holder(address network.ServiceAddress) (types.NamespacedName, boo
 	if len(holders) == 0 {
 		return types.NamespacedName{}, false
 	}
-	return slices.MinFunc(holders, func(x, y types.NamespacedName) int {
-		if d := b.plans[x].created - b.plans[y].created; d != 0 {
-			return int(d)
-		}
-		return strings.Compare(x.String(), y.String())
-	}), true
+	return slices.MinFunc(holders, b.olderFirst), true
+}
+
+func (b *book) olderFirst(x, y types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(b.plans[x].created, b.plans[y].created), strings.Compare(x.String(), y.String()))
 }
 
 func (b *book) all() []network.Service {
@@ -79,11 +79,14 @@ func (b *book) all() []network.Service {
 	return all
 }
 
-// healthPorts are those on which this node answers, and how many endpoints it has for each.
+// healthPorts are those on which this node answers, and how many endpoints it has for each: of the oldest, if several have one.
 func (b *book) healthPorts() map[uint16]health {
 	ports := map[uint16]health{}
 	for name, p := range b.plans {
-		if p.healthPort != 0 {
+		if p.healthPort == 0 {
+			continue
+		}
+		if other, taken := ports[p.healthPort]; !taken || b.olderFirst(name, other.service) < 0 {
 			ports[p.healthPort] = health{name, p.local}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
-// withoutReserved leaves out of a plan what is the cluster's own: addresses that would take a port of a machine, and endpoints to which
-// nobody but machines sends. An address of which nothing is left is not announced. Servers refuse such Services, but may have stored one
+// withoutReserved leaves out of a plan what is the cluster's own: addresses that would take a port of a machine, a health port that is one,
+// and endpoints to which nobody but machines sends. An address of which nothing is left is not announced. Servers refuse such Services, but may have stored one
 // before the machine came.
 func (p planned) withoutReserved(book *reserved.Book, node string) planned {
 	if book == nil {
@@ -27,6 +27,7 @@ func (p planned) withoutReserved(book *reserved.Book, node string) planned {
 		}
 	}
 	p.addresses = kept
+	p.refuseHealth(book, node)
 	p.pooled.ips = slices.DeleteFunc(slices.Clone(p.pooled.ips), func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(kept, func(s network.Service) bool { return s.Address.Addr() == ip })
 	})
@@ -48,12 +49,34 @@ func (p *planned) refuse(book *reserved.Book, node string, s network.Service) bo
 		return true // the endpoint is there, and needs no translation
 	}
 	where := ""
-	if _, all := book.Everywhere(port); !all && (ip.IsUnspecified() || ip.IsLoopback()) {
-		where = " on some nodes"
+	if ip.IsUnspecified() || ip.IsLoopback() {
+		where = onSome(book, port)
 	}
 	p.refused = fmt.Sprintf("%s is not served%s: %s", described(s.ServiceAddress), where, holding)
 	_, here := book.From(node, ip, port)
 	return here
+}
+
+// refuseHealth has the node open no port for load balancers' questions that is the cluster's own: a server or an agent that was away for a
+// moment could not have it again.
+func (p *planned) refuseHealth(book *reserved.Book, node string) {
+	port := reserved.TCP(int32(p.healthPort))
+	holding, taken := book.Anywhere(port)
+	if p.healthPort == 0 || !taken {
+		return
+	}
+	p.refused = fmt.Sprintf("health check node port %s is not served%s: %s", port, onSome(book, port), holding)
+	if _, here := book.From(node, netip.IPv4Unspecified(), port); here {
+		p.healthPort = 0
+	}
+}
+
+// onSome says of a port that is not reserved on all machines that the others serve it.
+func onSome(book *reserved.Book, port reserved.Port) string {
+	if _, all := book.Everywhere(port); all {
+		return ""
+	}
+	return " on some nodes"
 }
 
 func (p *planned) withoutEndpoints(book *reserved.Book, s network.Service) network.Service {
