@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/internal/cpushare"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
@@ -47,7 +48,9 @@ type Config struct {
 	Pods      http.RoundTripper
 	Admission admission.Interface
 	// Quota limits what namespaces hold; may be nil.
-	Quota         rest.Quota
+	Quota rest.Quota
+	// Reserved are ports of machines that no Service is given as its node port; nil: there are none.
+	Reserved      *reserved.Book
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
 	// Revoked knows who is shut out: what he has open is ended, and nobody acts as him. Nil: nobody is. Authenticator asks it too.
@@ -116,7 +119,7 @@ func New(config Config) (*Server, error) {
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
 		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets, Servers: config.Servers,
 		Pods:      config.Pods,
-		Admission: config.Admission, Quota: config.Quota, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
+		Admission: config.Admission, Quota: config.Quota, Reserved: config.Reserved, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
 		Tokens: config.Tokens, Reviews: config.Reviews, Computed: config.Computed, Health: config.Health, Audited: config.Audit != nil,
 		Deprecated: config.Requests.Deprecated,
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/admission/optional"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/admission/revocations"
-	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
@@ -54,8 +53,6 @@ func validateAdmission(c configuration.Configuration, added []string) error {
 // policies read the caches that the control loops read.
 func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interface, error) {
 	judge := a.access.Authorizer
-	book := reserved.New()
-	book.Follow(a.caches.Core().V1().Nodes().Informer(), a.caches.Discovery().V1().EndpointSlices().Informer())
 	added, err := optional.New(optional.Config{
 		Authorizer: judge, Mapper: c.mapper, Namespace: admission.Namespaces(a.storage),
 		Configuration: a.config.AdmissionConfiguration.For, Clock: a.config.Clock,
@@ -72,7 +69,7 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 		return nil, err
 	}
 	return admission.New(admission.Config{
-		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: book,
+		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: a.reserved,
 		AddressPool: len(a.config.LoadBalancers.Pool) > 0,
 		Metrics:     a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
 		Last: append([]k8sadmission.Interface{

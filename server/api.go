@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/profiles"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -81,7 +82,9 @@ type api struct {
 	frontProxy  *aggregation.FrontProxy
 	aggregation *aggregation.Aggregator
 	quota       *quota.Quota
-	kubelets    *peers.Kubelets
+	// reserved knows which ports of machines are the cluster's.
+	reserved *reserved.Book
+	kubelets *peers.Kubelets
 	// dialPods reaches pods by the agents of their nodes.
 	dialPods utilnet.DialFunc
 	usage    *usage.Meter
@@ -124,6 +127,8 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	if err := fair.Follow(a.caches); err != nil {
 		return nil, err
 	}
+	a.reserved = reserved.New()
+	a.reserved.Follow(a.caches.Core().V1().Nodes().Informer(), a.caches.Discovery().V1().EndpointSlices().Informer())
 	admit, err := newAdmission(ctx, a, clients)
 	if err != nil {
 		return nil, err
@@ -139,6 +144,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Pods:          proxy.NewTransport(a.dialPods),
 		Admission:     admit,
 		Quota:         a.quota,
+		Reserved:      a.reserved,
 		Authenticator: a.access.Authenticator,
 		Authorizer:    a.access.Authorizer,
 		Revoked:       a.config.revoked,

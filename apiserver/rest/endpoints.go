@@ -30,12 +30,14 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/managedfields"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/addresses"
 	"github.com/setpoint-io/setpoint/apiserver/rest/mergekeys"
 	"github.com/setpoint-io/setpoint/apiserver/rest/podview"
 	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 const (
@@ -62,6 +64,8 @@ type Config struct {
 	Authorizer authorizer.Authorizer
 	// Quota limits what namespaces hold; may be nil.
 	Quota Quota
+	// Reserved are ports of machines that no Service is given as its node port; may be nil.
+	Reserved *reserved.Book
 	// Tokens makes the tokens of service accounts. Nil: they are not served.
 	Tokens *tokens.Issuer
 	// Reviews are answered, not stored.
@@ -114,6 +118,9 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 		e.kinds[gvr] = kind
 		store := newStore(kind, config.Storage.Table(gvr), config.Scheme)
 		store.quota = config.Quota
+		if kind.GroupResource() == corev1.Resource("services") {
+			store.allocate = addresses.Allocator{Reserved: config.Reserved}.Allocate
+		}
 		e.stores[gvr] = store
 	}
 	for _, kind := range config.Kinds {

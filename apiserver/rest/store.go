@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
-	"github.com/setpoint-io/setpoint/apiserver/rest/addresses"
 	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/internal/cpushare"
@@ -48,13 +46,6 @@ type guard func(v *storage.View, creating bool) error
 // nil on create; obj is nil on delete.
 type allocator func(v *storage.View, obj, current resource.Object) (claims, releases []string, err error)
 
-func allocatorOf(kind *resource.Any) allocator {
-	if kind.GroupResource() == corev1.Resource("services") {
-		return addresses.Allocate
-	}
-	return nil
-}
-
 var (
 	_ rest.StandardStorage = (*Store)(nil)
 	_ rest.Patcher         = (*Store)(nil)
@@ -62,7 +53,7 @@ var (
 
 func newStore(kind *resource.Any, objects *storage.Table, typer runtime.ObjectTyper) *Store {
 	s := newStrategy(kind, typer, objects.Now)
-	return &Store{kind: kind, table: objects, strategy: s, rules: s, allocate: allocatorOf(kind), TableConvertor: table.New(kind, objects.Now)}
+	return &Store{kind: kind, table: objects, strategy: s, rules: s, TableConvertor: table.New(kind, objects.Now)}
 }
 
 // status returns the store of the status subresource.

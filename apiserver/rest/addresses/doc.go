@@ -6,7 +6,7 @@
 // only while the ServiceCIDR that it comes from is what it was.
 //
 // apiserver/rest calls Allocate inside the decision of a write: the claims it returns are
-// keys in the same transaction. It reads only the view that it is handed, and draws at
+// keys in the same transaction. It reads only the view that it is handed and the Book of internal/reserved, and draws at
 // random; what is taken is judged again when the transaction is applied. It is tested
-// through apiserver, and which addresses are reserved by a table.
+// through apiserver, also with generated worlds of Services, and which addresses are reserved by a table.
 package addresses

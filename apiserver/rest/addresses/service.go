@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
@@ -28,10 +29,13 @@ const (
 	nodePortPool  = "nodeports"
 )
 
+// Allocator gives out what Services need exclusively. Node ports that the Book reserves are not drawn; nil reserves none.
+type Allocator struct{ Reserved *reserved.Book }
+
 // Allocate claims the cluster addresses and node ports that a Service newly
 // holds and releases those it no longer does. The claims are keys in the same
 // transaction, so no two Services can ever hold the same one.
-func Allocate(v *storage.View, o, cur resource.Object) (claims, releases []string, err error) {
+func (a Allocator) Allocate(v *storage.View, o, cur resource.Object) (claims, releases []string, err error) {
 	var held, wanted []string
 	var before, after *corev1.Service
 	if cur != nil {
@@ -43,7 +47,7 @@ func Allocate(v *storage.View, o, cur resource.Object) (claims, releases []strin
 		if err := refuseTaken(v, after, held); err != nil {
 			return nil, nil, err
 		}
-		if err := assignService(v, before, after); err != nil {
+		if err := a.assign(v, before, after); err != nil {
 			return nil, nil, err
 		}
 		wanted = serviceClaims(after)
@@ -100,7 +104,7 @@ func invalidService(o resource.Object, err *field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, o.GetName(), field.ErrorList{err})
 }
 
-func assignService(v *storage.View, before, s *corev1.Service) error {
+func (a Allocator) assign(v *storage.View, before, s *corev1.Service) error {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
 		return nil
@@ -115,16 +119,16 @@ func assignService(v *storage.View, before, s *corev1.Service) error {
 	if err := assignClusterIPs(v, ranges, before, s); err != nil {
 		return err
 	}
-	drawn, err := checkNodePorts(s)
+	drawn, err := checkNodePorts(before, s)
 	if err != nil {
 		return err
 	}
 	if wantsNodePorts(s) {
-		if err := assignNodePorts(v, s, drawn); err != nil {
+		if err := a.assignNodePorts(v, s, drawn); err != nil {
 			return err
 		}
 	}
-	return assignHealthPort(v, s, drawn)
+	return a.assignHealthPort(v, s, drawn)
 }
 
 func wantsNodePorts(s *corev1.Service) bool {
@@ -134,11 +138,13 @@ func wantsNodePorts(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort
 }
 
-// checkNodePorts returns the ports that the client asked for, if they are in the range.
-func checkNodePorts(s *corev1.Service) (asked map[int32]bool, err error) {
+// checkNodePorts returns the ports that the client asked for, if they are in the range and the health port is none of the others. What the
+// Service had before it keeps.
+func checkNodePorts(before, s *corev1.Service) (asked map[int32]bool, err error) {
 	asked = map[int32]bool{}
+	had, hadHealth := portsOf(before)
 	check := func(port int32, path *field.Path) {
-		if asked[port] = true; port != 0 && (port < nodePortMin || port > nodePortMax) && err == nil {
+		if asked[port] = true; port != 0 && (port < nodePortMin || port > nodePortMax) && !had[port] && port != hadHealth && err == nil {
 			err = invalidService(s, field.Invalid(path, port,
 				fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", nodePortMin, nodePortMax)))
 		}
@@ -146,23 +152,39 @@ func checkNodePorts(s *corev1.Service) (asked map[int32]bool, err error) {
 	for i := range s.Spec.Ports {
 		check(s.Spec.Ports[i].NodePort, nodePortPath(i))
 	}
-	check(s.Spec.HealthCheckNodePort, healthPortPath())
+	health := s.Spec.HealthCheckNodePort
+	if health != 0 && asked[health] && !(had[health] && health == hadHealth) && err == nil {
+		err = invalidService(s, field.Invalid(healthPortPath(), health, "provided port is already allocated"))
+	}
+	check(health, healthPortPath())
 	return asked, err
+}
+
+// portsOf are the node ports of a Service, which may be nil.
+func portsOf(s *corev1.Service) (ports map[int32]bool, health int32) {
+	ports = map[int32]bool{}
+	if s == nil {
+		return ports, 0
+	}
+	for _, p := range s.Spec.Ports {
+		ports[p.NodePort] = true
+	}
+	return ports, s.Spec.HealthCheckNodePort
 }
 
 func healthPortPath() *field.Path { return field.NewPath("spec", "healthCheckNodePort") }
 
 // assignNodePorts draws a port for each entry without one. Entries that differ in
 // protocol only share a number, as clients of DNS expect.
-func assignNodePorts(v *storage.View, s *corev1.Service, drawn map[int32]bool) error {
+func (a Allocator) assignNodePorts(v *storage.View, s *corev1.Service, drawn map[int32]bool) error {
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]
 		if p.NodePort == 0 {
-			p.NodePort = twinNodePort(s, p)
+			p.NodePort = a.twinNodePort(s, p)
 		}
 		if p.NodePort == 0 {
 			var err error
-			if p.NodePort, err = drawNodePort(v, drawn); err != nil {
+			if p.NodePort, err = a.drawNodePort(v, p.Protocol, drawn); err != nil {
 				return err
 			}
 		}
@@ -170,10 +192,10 @@ func assignNodePorts(v *storage.View, s *corev1.Service, drawn map[int32]bool) e
 	return nil
 }
 
-// twinNodePort is the node port of an entry with the same port and another protocol.
-func twinNodePort(s *corev1.Service, p *corev1.ServicePort) int32 {
+// twinNodePort is the node port of an entry with the same port and another protocol; 0: there is none, or it is reserved for this one.
+func (a Allocator) twinNodePort(s *corev1.Service, p *corev1.ServicePort) int32 {
 	for _, other := range s.Spec.Ports {
-		if other.Port == p.Port && other.Protocol != p.Protocol && other.NodePort != 0 {
+		if other.Port == p.Port && other.Protocol != p.Protocol && other.NodePort != 0 && !a.reserves(p.Protocol, other.NodePort) {
 			return other.NodePort
 		}
 	}
@@ -181,21 +203,30 @@ func twinNodePort(s *corev1.Service, p *corev1.ServicePort) int32 {
 }
 
 // assignHealthPort draws the port on which a load balancer asks nodes for local endpoints.
-func assignHealthPort(v *storage.View, s *corev1.Service, drawn map[int32]bool) (err error) {
+func (a Allocator) assignHealthPort(v *storage.View, s *corev1.Service, drawn map[int32]bool) (err error) {
 	local := s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && local && s.Spec.HealthCheckNodePort == 0 {
-		s.Spec.HealthCheckNodePort, err = drawNodePort(v, drawn)
+		s.Spec.HealthCheckNodePort, err = a.drawNodePort(v, corev1.ProtocolTCP, drawn)
 	}
 	return err
 }
 
-func drawNodePort(v *storage.View, drawn map[int32]bool) (int32, error) {
+func (a Allocator) drawNodePort(v *storage.View, protocol corev1.Protocol, drawn map[int32]bool) (int32, error) {
 	for range portDraws {
 		port := nodePortMin + rand.Int32N(nodePortMax-nodePortMin+1)
-		if !drawn[port] && v.Claimed(portClaim(port)) == "" {
+		if !drawn[port] && v.Claimed(portClaim(port)) == "" && !a.reserves(protocol, port) {
 			drawn[port] = true
 			return port, nil
 		}
 	}
 	return 0, apierrors.NewInternalError(fmt.Errorf("no free node port left in %d-%d", nodePortMin, nodePortMax))
+}
+
+// reserves reports whether some machine of the cluster has the port for itself. Ports that users write admission judges.
+func (a Allocator) reserves(protocol corev1.Protocol, number int32) bool {
+	if a.Reserved == nil {
+		return false
+	}
+	_, taken := a.Reserved.Anywhere(reserved.Port{Protocol: protocol, Number: number})
+	return taken
 }
