@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,8 +12,8 @@ import (
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
-// balancers knows which Services of the type LoadBalancer have TCP ports at addresses of machines, where Gateways are served too: by the
-// port, the oldest. They are looked up when the first listener asks.
+// balancers knows which Services have TCP ports at addresses of machines, where Gateways are served too, as load balancers or by external
+// addresses: by the port, the oldest. They are looked up when the first listener asks.
 func (in *Input) balancers() func(port int32) *corev1.Service {
 	holders := sync.OnceValue(in.balancersNow)
 	return func(port int32) *corev1.Service { return holders()[port] }
@@ -24,7 +25,7 @@ func (in *Input) balancersNow() map[int32]*corev1.Service {
 		return holders
 	}
 	for _, s := range in.Services() {
-		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !atMachine(s, in.Reserved) {
+		if !atMachine(s, in.Reserved) {
 			continue
 		}
 		for _, p := range s.Spec.Ports {
@@ -38,12 +39,19 @@ func (in *Input) balancersNow() map[int32]*corev1.Service {
 
 // atMachine: an address of a pool is no machine's.
 func atMachine(s *corev1.Service, book *reserved.Book) bool {
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		return false
+	}
+	texts := slices.Clone(s.Spec.ExternalIPs)
 	for _, at := range s.Status.LoadBalancer.Ingress {
-		if ip, err := netip.ParseAddr(at.IP); err == nil && book.HasMachine(ip) {
-			return true
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			texts = append(texts, at.IP)
 		}
 	}
-	return false
+	return slices.ContainsFunc(texts, func(text string) bool {
+		ip, err := netip.ParseAddr(text)
+		return err == nil && book.HasMachine(ip)
+	})
 }
 
 // judgeBalancers: a port of nodes that a Service has is not a younger Gateway's. At the ports of Ingresses no Service has one of theirs.

@@ -345,8 +345,8 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// TestOlderServicesKeepTheirPorts: a port of nodes that a load balancer has is not a younger Gateway's, of whatever namespace; that of a pool, of
-// UDP, of Ingresses or of a younger Service is.
+// TestOlderServicesKeepTheirPorts: a port of nodes that a load balancer or an external address has is not a younger Gateway's, of whatever
+// namespace; that of a pool, of UDP, of Ingresses or of a younger Service is.
 func TestOlderServicesKeepTheirPorts(t *testing.T) {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -355,15 +355,19 @@ func TestOlderServicesKeepTheirPorts(t *testing.T) {
 		at       string
 		made     time.Time
 		taken    bool
+		external string
 	}{
-		"older":           {8080, corev1.ProtocolTCP, "192.0.2.1", first, true},
-		"younger":         {8080, corev1.ProtocolTCP, "192.0.2.1", first.Add(time.Hour), false},
-		"of a pool":       {8080, corev1.ProtocolTCP, "192.0.2.77", first, false},
-		"waits":           {8080, corev1.ProtocolTCP, "", first, false},
-		"of UDP":          {8080, corev1.ProtocolUDP, "192.0.2.1", first, false},
-		"another port":    {8081, corev1.ProtocolTCP, "192.0.2.1", first, false},
-		"of Ingresses":    {8443, corev1.ProtocolTCP, "192.0.2.1", first, false},
-		"of both of them": {8080, corev1.ProtocolTCP, "2001:db8::1", first, true},
+		"older":           {8080, corev1.ProtocolTCP, "192.0.2.1", first, true, ""},
+		"younger":         {8080, corev1.ProtocolTCP, "192.0.2.1", first.Add(time.Hour), false, ""},
+		"of a pool":       {8080, corev1.ProtocolTCP, "192.0.2.77", first, false, ""},
+		"waits":           {8080, corev1.ProtocolTCP, "", first, false, ""},
+		"of UDP":          {8080, corev1.ProtocolUDP, "192.0.2.1", first, false, ""},
+		"another port":    {8081, corev1.ProtocolTCP, "192.0.2.1", first, false, ""},
+		"of Ingresses":    {8443, corev1.ProtocolTCP, "192.0.2.1", first, false, ""},
+		"of both of them": {8080, corev1.ProtocolTCP, "2001:db8::1", first, true, ""},
+		"external":        {8080, corev1.ProtocolTCP, "", first, true, "192.0.2.1"},
+		"younger, too":    {8080, corev1.ProtocolTCP, "", first.Add(time.Hour), false, "192.0.2.1"},
+		"of no machine":   {8080, corev1.ProtocolTCP, "", first, false, "192.0.2.77"},
 	} {
 		in := world(t, "kind: Gateway\nspec:\n  gatewayClassName: ours\n  listeners: [{name: a, port: 8080, protocol: HTTP}, {name: b, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: s}]}}]\n")
 		in.Shared[8443] = true
@@ -371,6 +375,9 @@ func TestOlderServicesKeepTheirPorts(t *testing.T) {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", CreationTimestamp: metav1.NewTime(c.made)}}
 		service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: c.port, Protocol: c.protocol}}}
 		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: c.at}}
+		if c.external != "" {
+			service.Spec.Type, service.Spec.ExternalIPs = corev1.ServiceTypeClusterIP, []string{c.external}
+		}
 		in.Services = func() []*corev1.Service { return []*corev1.Service{service} }
 		built := Build(in)
 		if taken := built.Ports[8080] == nil; taken != c.taken || built.Ports[8443] == nil {

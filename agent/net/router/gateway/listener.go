@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 	"github.com/setpoint-io/setpoint/internal/reserved"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // Kinds of routes.
@@ -147,6 +148,13 @@ func (b *builder) judgeKinds(l *listener) {
 func (b *builder) judgePort(l *listener, before []*listener) {
 	if holding, taken := b.Reserved.Everywhere(reserved.TCP(l.spec.Port)); !l.own && taken {
 		l.accepted = fault{string(v1.ListenerReasonPortUnavailable), holding.String()}
+		return
+	}
+	if !l.own && servicerange.IsNodePort(l.spec.Port) {
+		l.accepted = fault{
+			string(v1.ListenerReasonPortUnavailable),
+			fmt.Sprintf("port %d of nodes is one of the node ports, %d to %d", l.spec.Port, servicerange.NodePortMin, servicerange.NodePortMax),
+		}
 		return
 	}
 	for _, other := range before {
