@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
@@ -25,7 +26,8 @@ func nodePortService(name string, ports int) string {
 }
 
 // TestNamespacesShareNodePorts: one namespace has half of all node ports at most, however few writes ask for them; others find as many as
-// it has. Administrators, and whoever writes where a quota says a number, are not bound by that.
+// it has, and a tenant's Gateways, whose Services a loop makes, count too. Administrators, and whoever writes where a quota says a number,
+// are not bound by that.
 func TestNamespacesShareNodePorts(t *testing.T) {
 	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
 	config.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -35,6 +37,7 @@ func TestNamespacesShareNodePorts(t *testing.T) {
 	mustDo[corev1.Namespace](t, server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"ten"}}`})
 	tina := &user.DefaultInfo{Name: "tina"}
 	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, as: tina, body: `{"metadata":{"name":"inner"},"spec":{"ports":[{"port":80}]}}`})
+	gateways := &user.DefaultInfo{Name: "system:serviceaccount:kube-system:gateway-controller", Groups: []string{trust.GroupServers}}
 	const ten, quarter = "/api/v1/namespaces/ten/services", 2768 / 4
 	widen := call{method: "PATCH", path: svcPath + "/inner", contentType: patchTypeOf["merge"], body: `{"spec":{"type":"NodePort"}}`, as: tina}
 	create := func(path, name string, ports int, who user.Info) call {
@@ -52,6 +55,7 @@ func TestNamespacesShareNodePorts(t *testing.T) {
 		{"a half", create(svcPath, "other", quarter, tina), 201, ""},
 		{"one more", create(svcPath, "more", 1, tina), 403, refused},
 		{"one more by an update", widen, 403, refused},
+		{"a loop, for a Gateway", create(svcPath, "gateway-g", 1, gateways), 403, refused},
 		{"no more", call{method: "PATCH", path: svcPath + "/half", contentType: patchTypeOf["merge"], body: `{"metadata":{"labels":{"a":"b"}}}`, as: tina}, 200, ""},
 		{"another namespace", create(ten, "web", 1, tina), 201, ""},
 		{"an administrator", create(svcPath, "admins", 1, admin), 201, ""},

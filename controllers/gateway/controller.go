@@ -184,7 +184,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 		own, err := c.address(ctx, &result.Gateways[i], addresses)
 		g := result.Gateways[i].Gateway
 		reachable[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] = len(own) > 0
-		failed = errors.Join(failed, err, c.setGateway(ctx, &result.Gateways[i], own, len(addresses) > 0))
+		failed = errors.Join(failed, err, c.setGateway(ctx, &result.Gateways[i], own, len(addresses) > 0, c.lacks(g, err)))
 	}
 	for i := range result.Sets {
 		failed = errors.Join(failed, c.setListenerSet(ctx, &result.Sets[i], reachable))

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/gateway-api/pkg/features"
 	"sigs.k8s.io/yaml"
 
@@ -315,4 +318,62 @@ func TestLabelsHoldLongNames(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+}
+
+// TestAGatewayIsToldWhyItHasNoAddress: what its Service is told, or why it has none; and it has the address as soon as the Service does.
+func TestAGatewayIsToldWhyItHasNoAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		gateways := serve(t, w.Client)
+		reconciletest.Add(w, node("a", "192.0.2.1"))
+		w.Client.PrependReactor("create", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			made := action.(clienttesting.CreateAction).GetObject().(*corev1.Service)
+			if made.Name != "gateway-refused" {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewForbidden(corev1.Resource("services"), made.Name, errors.New("too many node ports"))
+		})
+		for _, name := range []string{"g", "refused"} {
+			gateways.add("gateways", "metadata: {name: "+name+", namespace: ns, uid: uid-"+name+
+				"}\nspec: {gatewayClassName: setpoint, listeners: [{name: http, port: 80, protocol: HTTP}]}")
+		}
+		controller := New(true)
+		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways, true) }
+		w.Run(controller)
+		expect := func(name, status, message string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			w.Settle()
+			o, err := gateways.Resource(gatewayapi.Resource("gateways")).Namespace("ns").Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+			i := slices.IndexFunc(all, func(c any) bool { return c.(map[string]any)["type"] == "Programmed" })
+			if i < 0 {
+				t.Fatalf("%s: %v", name, all)
+			}
+			said := all[i].(map[string]any)
+			if text, _ := said["message"].(string); said["status"] != status || text != message {
+				t.Errorf("%s: %v, want %s: %s", name, said, status, message)
+			}
+		}
+		expect("g", "False", "it waits for an address of its own")
+		expect("refused", "False", `it waits for an address of its own: address of Gateway ns/refused: services "gateway-refused" is forbidden: too many node ports`)
+		services := w.Client.CoreV1().Services("ns")
+		service, err := services.Get(t.Context(), "gateway-g", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		service.Status.Conditions = []metav1.Condition{{Type: addressMissing, Status: metav1.ConditionTrue, Reason: "PoolShare", Message: "2 belong to namespace ns"}}
+		if service, err = services.UpdateStatus(t.Context(), service, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect("g", "False", "it waits for an address of its own: Service gateway-g has none: PoolShare: 2 belong to namespace ns")
+		service.Status.Conditions, service.Status.LoadBalancer.Ingress = nil, []corev1.LoadBalancerIngress{{IP: "192.0.2.64"}}
+		if _, err := services.UpdateStatus(t.Context(), service, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect("g", "True", "")
+	})
 }

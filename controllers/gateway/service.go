@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -46,18 +47,37 @@ func (c *controller) address(ctx context.Context, state *gateway.GatewayState, n
 		return nil, nil
 	}
 	service, err := c.ensureService(ctx, g, state.Ports, service)
-	if err != nil || service == nil {
+	if service == nil {
 		return nil, err
 	}
 	var own []string
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		own = append(own, ingress.IP)
 	}
-	return own, c.ensureSlice(ctx, g, service, nodes)
+	return own, errors.Join(err, c.ensureSlice(ctx, g, service, nodes))
+}
+
+// addressMissing is the condition of a Service of the type LoadBalancer that says why it has no address.
+const addressMissing = "setpoint.io/AddressMissing"
+
+// lacks says why a Gateway has no address of its own: what its Service is told, or why there is none; "": that is not known yet.
+func (c *controller) lacks(g *v1.Gateway, failed error) string {
+	if failed != nil {
+		return failed.Error()
+	}
+	service := c.service(g.Namespace, gateway.ServiceName(g))
+	if service == nil {
+		return ""
+	}
+	missing := meta.FindStatusCondition(service.Status.Conditions, addressMissing)
+	if missing == nil || missing.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf("Service %s has none: %s: %s", service.Name, missing.Reason, missing.Message)
 }
 
 // ensureService makes the Service, or gives it the ports of the listeners; it returns nil if it was made and is to be seen first. One whose
-// ports change keeps its address meanwhile: a Gateway without one would be told to have failed.
+// ports change, or may not, keeps its address meanwhile: a Gateway without one would be told to have failed.
 func (c *controller) ensureService(ctx context.Context, g *v1.Gateway, numbers []int32, have *corev1.Service) (*corev1.Service, error) {
 	client := c.env.Client.CoreV1().Services(g.Namespace)
 	if have == nil {
@@ -83,7 +103,7 @@ func (c *controller) ensureService(ctx context.Context, g *v1.Gateway, numbers [
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return have, fmt.Errorf("ports of Gateway %s/%s: %w", g.Namespace, g.Name, err)
 	}
 	return written, nil
 }

@@ -61,8 +61,9 @@ func classConditions(class *v1.GatewayClass) []metav1.Condition {
 	return []metav1.Condition{accepted}
 }
 
-// setGateway writes what is told of a Gateway, if it is something else than before; served is whether a node serves Gateways.
-func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState, addresses []string, served bool) error {
+// setGateway writes what is told of a Gateway, if it is something else than before; served is whether a node serves Gateways, lacks why it
+// has no address.
+func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState, addresses []string, served bool, lacks string) error {
 	g, changed := state.Gateway, state.Gateway.DeepCopy()
 	accepted := meta.IsStatusConditionTrue(state.Conditions, string(v1.GatewayConditionAccepted))
 	programmed := metav1.Condition{
@@ -75,6 +76,9 @@ func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState
 	case len(addresses) == 0 && served:
 		programmed.Status, programmed.Reason = metav1.ConditionFalse, string(v1.GatewayReasonAddressNotAssigned)
 		programmed.Message = "it waits for an address of its own"
+		if lacks != "" {
+			programmed.Message += ": " + lacks
+		}
 	case len(addresses) == 0:
 		programmed.Status, programmed.Reason = metav1.ConditionFalse, string(v1.GatewayReasonAddressNotAssigned)
 		programmed.Message = "no ready node serves Gateways: those do that have --ingress-http-port or --ingress-https-port"

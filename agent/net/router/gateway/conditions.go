@@ -87,6 +87,8 @@ func (l *listener) status() v1.ListenerStatus {
 		programmed = l.conflicted
 	} else if l.accepted.any() || l.resolved.any() {
 		programmed = fault{string(v1.ListenerReasonInvalid), "other conditions say why"}
+	} else if l.number == 0 {
+		programmed = fault{string(v1.ListenerReasonPending), "the Gateway's Service has no node port for it"}
 	}
 	conflicted := condition(string(v1.ListenerConditionConflicted), false, string(v1.ListenerReasonNoConflicts), "")
 	if l.conflicted.any() {
