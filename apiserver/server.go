@@ -119,7 +119,8 @@ func New(config Config) (*Server, error) {
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
 		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets, Servers: config.Servers,
 		Pods:      config.Pods,
-		Admission: config.Admission, Quota: config.Quota, Reserved: config.Reserved, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
+		Admission: config.Admission, Quota: config.Quota, Reserved: config.Reserved,
+		Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
 		Tokens: config.Tokens, Reviews: config.Reviews, Computed: config.Computed, Health: config.Health, Audited: config.Audit != nil,
 		Deprecated: config.Requests.Deprecated,
 	})

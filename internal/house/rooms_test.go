@@ -117,11 +117,11 @@ var rooms = []room{
 	{[]string{"raftstore/backup"}, "the archive of a store", []string{"raftstore/command", "raftstore/state", "raftstore/wire"}, "an archive can be verified without its cluster"},
 	{[]string{"raftstore/raftstoretest"}, "clusters in a bubble, for tests", []string{"raftstore", "raftstore/command", "raftstore/founded", "raftstore/replica", "raftstore/state", "raftstore/watch"}, ""},
 
-	{[]string{"apiserver"}, "request chain, routing", []string{"apiserver/{auth,crd,flowcontrol,requestmetrics,resource,rest,storage}", "apiserver/auth/{reviews,tokens}", "apiserver/rest/stack", "internal/{cpushare,paidstream,sampled,shares,trust}", "internal/revocation"}, "what only some clusters have is handed in by package server; what every request passes is imported"},
+	{[]string{"apiserver"}, "request chain, routing", []string{"apiserver/{auth,crd,flowcontrol,requestmetrics,resource,rest,storage}", "apiserver/auth/{reviews,tokens}", "apiserver/rest/stack", "internal/{cpushare,paidstream,reserved,sampled,shares,trust}", "internal/revocation"}, "what only some clusters have is handed in by package server; what every request passes is imported"},
 	{[]string{"apiserver/storage"}, "objects ↔ records, lists, pages, watches, transactions",
 		[]string{"apiserver/resource", "raftstore", "raftstore/command", "raftstore/record", "raftstore/state", "raftstore/watch"}, "the only door to the store"},
 	{[]string{"apiserver/rest"}, "verbs and subresources",
-		[]string{"apiserver/rest/*", "apiserver/admission/quota", "apiserver/auth", "apiserver/auth/reviews", "apiserver/auth/tokens", "apiserver/flowcontrol", "apiserver/kinds/column", "apiserver/managedfields", "apiserver/resource", "apiserver/storage", "internal/{clip,cpushare,unattended}"},
+		[]string{"apiserver/rest/*", "apiserver/admission/quota", "apiserver/auth", "apiserver/auth/reviews", "apiserver/auth/tokens", "apiserver/flowcontrol", "apiserver/kinds/column", "apiserver/managedfields", "apiserver/resource", "apiserver/storage", "internal/{clip,cpushare,reserved,unattended}"},
 		"every write is decided here: current object, patch, admission, validation"},
 	{[]string{"apiserver/rest/proxy"}, "the proxy subresources of nodes, pods and Services", []string{"apiserver/resource", "apiserver/storage"}, "the check of which addresses a client may reach stands in one place"},
 	{[]string{"apiserver/rest/addresses"}, "cluster addresses and node ports of Services, which must be unique", []string{"apiserver/resource", "apiserver/storage", "internal/{reserved,servicerange,shares}"}, "claimed in the transaction of the write"},

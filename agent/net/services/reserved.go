@@ -14,8 +14,8 @@ import (
 )
 
 // withoutReserved leaves out of a plan what is the cluster's own: addresses that would take a port of a machine, a health port that is one,
-// and endpoints to which nobody but machines sends. An address of which nothing is left is not announced. Servers refuse such Services, but may have stored one
-// before the machine came.
+// and endpoints to which nobody but machines sends. An address of which nothing is left is not announced. Servers refuse such Services, but
+// may have stored one before the machine came.
 func (p planned) withoutReserved(book *reserved.Book, node string) planned {
 	if book == nil {
 		return p
