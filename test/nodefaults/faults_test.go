@@ -28,6 +28,7 @@ var faults = []struct {
 	{"disk is full", diskIsFull},
 	{"volume driver hangs", driverHangs},
 	{"clock jumps", clockJumps},
+	{"one tenant takes what he can", attack},
 	{"crowd", crowd},
 }
 

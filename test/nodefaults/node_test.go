@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest"
@@ -56,9 +57,11 @@ type node struct {
 
 	binary, dir string
 	// name of the node; control groups bear it, and all tests of this machine share them.
-	name  string
-	agent *exec.Cmd
-	log   string // file to which agents write
+	name   string
+	agent  *exec.Cmd
+	server *exec.Cmd
+	config *rest.Config // the administrator's
+	log    string       // file to which agents write
 }
 
 // data is the agent's directory; the file system that is mounted there ends with the test.
@@ -87,9 +90,9 @@ func startNode(t *testing.T) *node {
 }
 
 func (n *node) startServer(t *testing.T) {
-	server := n.start(t, filepath.Join(n.dir, "server.log"), "server", "--data-dir", filepath.Join(n.dir, "server"),
+	n.server = n.start(t, filepath.Join(n.dir, "server.log"), "server", "--data-dir", filepath.Join(n.dir, "server"),
 		"--advertise-address", serverAddress, "--gossip-address", "", "--node-cidr-mask-size", "21")
-	t.Cleanup(func() { _, _ = server.Process.Kill(), server.Wait() })
+	t.Cleanup(func() { _, _ = n.server.Process.Kill(), n.server.Wait() })
 	n.await(t, readyTimeMax, "the server", func(context.Context) string {
 		log, _ := os.ReadFile(filepath.Join(n.dir, "server.log"))
 		if !bytes.Contains(log, []byte("is ready; kubeconfig")) {
@@ -97,10 +100,11 @@ func (n *node) startServer(t *testing.T) {
 		}
 		return ""
 	})
-	config, err := clientcmd.BuildConfigFromFlags("", n.kubeconfig())
+	var err error
+	n.config, err = clientcmd.BuildConfigFromFlags("", n.kubeconfig())
 	check(t, err)
-	config.QPS = -1
-	n.client, err = kubernetes.NewForConfig(config)
+	n.config.QPS = -1
+	n.client, err = kubernetes.NewForConfig(n.config)
 	check(t, err)
 	token := n.setpoint(t, "token", "create")
 	check(t, os.WriteFile(filepath.Join(n.dir, "token"), token, 0o600))

@@ -31,11 +31,11 @@ func processes() map[int][]string {
 	return found
 }
 
-// workloads are the processes of the workload in each pod, by the pods' names.
+// workloads are the processes of the workload in each pod, by the pods' names. Those without a name are execs.
 func workloads() map[string][]int {
 	found := map[string][]int{}
 	for pid, args := range processes() {
-		if len(args) > 2 && args[0] == "/workload" {
+		if len(args) > 2 && args[0] == "/workload" && args[2] != "" {
 			found[args[2]] = append(found[args[2]], pid)
 		}
 	}

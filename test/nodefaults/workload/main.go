@@ -3,11 +3,13 @@
 //	wait NAME    until it is told to end
 //	serve NAME   the same, saying much, and answering at port 8080 how it is: see answer
 //	tell NAME    say the name and end
+//	hold         say so, and end with the standard input
 package main
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -42,6 +44,10 @@ func main() {
 		go serve()
 	case "tell":
 		fmt.Println(os.Args[2])
+		return
+	case "hold":
+		fmt.Println("held")
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
 	<-end
