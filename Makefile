@@ -92,7 +92,7 @@ gateway: build ## upstream's suite for the Gateway API against bin/setpoint (roo
 differential: ## upstream's controllers and ours on the same generated worlds: WORLDS=200 SEED=1 KIND=job RUNS=500
 	cd test/differential && $(GO) test -count=1 -v -timeout 60m -run 'TestWorlds/($(KIND))' . -worlds $(or $(WORLDS),200) -seed $(or $(SEED),1) -runs $(or $(RUNS),500)
 
-lists: ## upstream's stable metrics, and the reasons of its events, beside ours
+lists: ## upstream's lists beside ours: gates, plugins, flags, roles, discovery, columns, stable metrics, reasons of events, health checks
 	cd test/differential && $(GO) test -count=1 -v ./lists
 
 statuses: ## every status that ours publish on the way is one that upstream's controllers could have: 1,000 worlds of each kind

@@ -11,7 +11,7 @@ import (
 )
 
 // TestLibraries: the gates that upstream's libraries know in this program have their rows, with stage and default. The whole list is
-// compared in test/differential/surface.
+// compared in test/differential/lists.
 func TestLibraries(t *testing.T) {
 	known := feature.DefaultMutableFeatureGate.GetAll()
 	if len(known) < 2 {

@@ -5,5 +5,5 @@
 // what it says. It imports nothing.
 //
 // Promises: a name in a flag is honoured or refused with a reason in one line. What keeps tenants, nodes and the cluster's own objects
-// apart cannot be left out. The list is compared with upstream's own in test/differential/surface.
+// apart cannot be left out. The list is compared with upstream's own in test/differential/lists.
 package choice

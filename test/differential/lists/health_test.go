@@ -2,7 +2,6 @@ package lists
 
 import (
 	"go/ast"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +13,7 @@ import (
 func upstreamsChecks(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	dir := filepath.Join(upstreamModules(t)["k8s.io/kubernetes"], "test", "e2e", "apimachinery")
-	inspect(t, dir, func(n ast.Node) {
+	inspect(t, source(t, "k8s.io/kubernetes/test/e2e/apimachinery"), func(n ast.Node) {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "required") {
 			return

@@ -60,16 +60,10 @@ func (f file) imported(t *testing.T, modules map[string]string, e ast.Expr) (str
 	if !ok {
 		return "", false
 	}
-	for _, spec := range f.syntax.Imports {
-		path := strings.Trim(spec.Path.Value, `"`)
-		if spec.Name != nil && spec.Name.Name != name.Name || spec.Name == nil && filepath.Base(path) != name.Name {
-			continue
-		}
-		for module, dir := range modules {
-			if inside, ok := strings.CutPrefix(path+"/", module+"/"); ok {
-				text, ok := constantsOf(t, filepath.Join(dir, inside))[selector.Sel.Name]
-				return text, ok
-			}
+	for module, dir := range modules {
+		if inside, ok := strings.CutPrefix(imports(f.syntax)[name.Name]+"/", module+"/"); ok {
+			text, ok := constantsOf(t, filepath.Join(dir, inside))[selector.Sel.Name]
+			return text, ok
 		}
 	}
 	return "", false

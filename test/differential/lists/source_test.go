@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,12 +23,24 @@ type file struct {
 	constants map[string]string
 }
 
-// upstreamModules are upstream's modules that this module requires, and their folders. One that is not in the module cache ends the test:
-// what its source has would be found nowhere.
+// upstreamModules are upstream's modules that this module requires, and their folders.
 func upstreamModules(t *testing.T) map[string]string {
 	t.Helper()
+	return foldersOf(t, required(t)...)
+}
+
+// source is a folder of upstream's by its import path, in the versions of this module.
+func source(t *testing.T, importPath string) string {
+	t.Helper()
+	module := strings.Join(strings.SplitN(importPath, "/", 3)[:2], "/")
+	return filepath.Join(foldersOf(t, module)[module], strings.TrimPrefix(importPath, module))
+}
+
+// foldersOf are the folders of modules. One that is not in the module cache ends the test: what its source has would be found nowhere.
+func foldersOf(t *testing.T, modules ...string) map[string]string {
+	t.Helper()
 	dirs, missing := map[string]string{}, []string{}
-	for line := range strings.Lines(output(t, append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, required(t)...))) {
+	for line := range strings.Lines(output(t, append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, modules...))) {
 		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if dirs[path] = dir; dir == "" {
 			missing = append(missing, path)
@@ -122,8 +135,8 @@ func constantsOf(t *testing.T, folder string) map[string]string {
 func inspect(t *testing.T, folder string, visit func(ast.Node)) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s has no Go files: %v", folder, err)
 	}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
@@ -137,6 +150,49 @@ func inspect(t *testing.T, folder string, visit func(ast.Node)) {
 	}
 }
 
+// parsed is a Go file of upstream's.
+func parsed(t *testing.T, file string) *ast.File {
+	t.Helper()
+	syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(source(t, path.Dir(file)), path.Base(file)), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return syntax
+}
+
+// imports are the paths of a file's imports by the names that it uses for them.
+func imports(syntax *ast.File) map[string]string {
+	paths := map[string]string{}
+	for _, spec := range syntax.Imports {
+		imported, _ := literal(spec.Path)
+		name := path.Base(imported)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		paths[name] = imported
+	}
+	return paths
+}
+
+// declared is a variable or function of a file; nil if it has none of that name.
+func declared(syntax *ast.File, name string) (found ast.Node) {
+	ast.Inspect(syntax, func(n ast.Node) bool {
+		switch d := n.(type) {
+		case *ast.FuncDecl:
+			if d.Name.Name == name {
+				found = d.Body
+			}
+		case *ast.ValueSpec:
+			if d.Names[0].Name == name {
+				found = d
+			}
+		}
+		return found == nil
+	})
+	return found
+}
+
+// literal is what a text in quotes says.
 func literal(e ast.Expr) (string, bool) {
 	l, ok := e.(*ast.BasicLit)
 	if !ok || l.Kind != token.STRING {

@@ -1,10 +1,7 @@
-package surface
+package lists
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -29,24 +26,18 @@ var flagName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)+$|^kubeconfig$|^p
 func upstreamFlags(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	noTests := func(info fs.FileInfo) bool { return !strings.HasSuffix(info.Name(), "_test.go") }
 	for _, folder := range flagSources {
-		packages, err := parser.ParseDir(token.NewFileSet(), source(t, folder), noTests, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range packages {
-			ast.Inspect(p, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok && definesFlag(call) {
-					for _, arg := range call.Args[:min(2, len(call.Args))] {
-						if name := unquoted(arg); flagName.MatchString(name) {
-							found[name] = folder
-						}
-					}
+		inspect(t, source(t, folder), func(n ast.Node) {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !definesFlag(call) {
+				return
+			}
+			for _, arg := range call.Args[:2] {
+				if name, _ := literal(arg); flagName.MatchString(name) {
+					found[name] = folder
 				}
-				return true
-			})
-		}
+			}
+		})
 	}
 	return found
 }

@@ -1,4 +1,4 @@
-package surface
+package lists
 
 import (
 	"fmt"

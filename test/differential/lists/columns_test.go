@@ -1,4 +1,4 @@
-package surface
+package lists
 
 import (
 	"fmt"
@@ -50,11 +50,11 @@ func columnsOf(list []ast.Expr) (columns []column) {
 			pair := field.(*ast.KeyValueExpr)
 			switch pair.Key.(*ast.Ident).Name {
 			case "Name":
-				c[0] = unquoted(pair.Value)
+				c[0], _ = literal(pair.Value)
 			case "Type":
-				c[1] = unquoted(pair.Value)
+				c[1], _ = literal(pair.Value)
 			case "Format":
-				c[2] = unquoted(pair.Value)
+				c[2], _ = literal(pair.Value)
 			case "Priority":
 				c[3] = pair.Value.(*ast.BasicLit).Value
 			}

@@ -1,4 +1,4 @@
-package surface
+package lists
 
 import (
 	"go/ast"
@@ -43,7 +43,7 @@ func pluginsIn(t *testing.T, file *ast.File, name string) (names []string) {
 	packages := imports(file)
 	ast.Inspect(list, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "PluginName" {
-			names = append(names, constant(t, packages[s.X.(*ast.Ident).Name], "PluginName"))
+			names = append(names, constantsOf(t, source(t, packages[s.X.(*ast.Ident).Name]))["PluginName"])
 		}
 		return true
 	})
