@@ -28,7 +28,6 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/auditlog"
-	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/removed"
 	"github.com/setpoint-io/setpoint/server/settings"

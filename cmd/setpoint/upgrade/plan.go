@@ -29,7 +29,8 @@ type Release struct {
 type Plan struct {
 	To    Release `json:"to"`
 	Parts []Part  `json:"parts"`
-	// Level is what the cluster has reached, 0 if its servers are of a release that does not tell, Held where a server holds it, 0 if none does.
+	// Level is what the cluster has reached, 0 if its servers are of a release that does not tell. Held is where a server holds it, 0 if
+	// none does.
 	Level uint64 `json:"level"`
 	Held  uint64 `json:"held,omitempty"`
 	// Against is what has to be mended first; Steps are what to do then.
