@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test check bench fuzz mutants attack consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test check bench fuzz mutants attack consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -122,6 +122,9 @@ clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setp
 
 beside: ## what the agent finds of ufw, firewalld and iptables, if they are installed (root)
 	test/beside/run.sh
+
+versions: build ## roll three machines from older releases to this one, back and forward, under load (root): VERSIONS="commit..." RUN=regexp
+	VERSIONS='$(VERSIONS)' RUN='$(RUN)' test/versions.sh
 
 vm: ## tests on Debian's kernel in qemu: KERNEL=backports CGROUP=v2|v1|hybrid LSM=selinux ARCH=arm64 ONLY=regexp TESTS=regexp
 	KERNEL=$(KERNEL) CGROUP=$(CGROUP) LSM=$(LSM) ARCH=$(ARCH) ONLY='$(ONLY)' TESTS='$(TESTS)' TIME_LIMIT=$(TIME_LIMIT) KEEP=$(KEEP) test/vm/run.sh

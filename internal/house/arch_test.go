@@ -668,7 +668,7 @@ func skips(f *sourceFile) (found []string) {
 // testTags are the build tags of test files, and the file by which a command sets each: a test behind a tag that nobody sets never runs.
 var testTags = map[string]string{
 	"compose": "test/compose.sh", "conformance": "test/conformance/run.sh", "mutants": "Makefile", "race": "test/run.sh",
-	"ordered": "test/simulation/replicas/ordered/main.go",
+	"ordered": "test/simulation/replicas/ordered/main.go", "versions": "test/versions.sh",
 }
 
 var tagName = regexp.MustCompile(`\w+`)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -17,7 +18,7 @@ import (
 
 const cardName = "eth0"
 
-var errNoServer = errors.New("its server does not run")
+var errNotRunning = errors.New("it does not run")
 
 // Machine is one of the three. Its methods are for one goroutine.
 type Machine struct {
@@ -110,14 +111,49 @@ func (m *Machine) spec() bootSpec {
 func (m *Machine) endpoint() string { return m.IP + ":6443" }
 
 // EndServer stops the machine's server as systemd does, and leaves all else.
-func (m *Machine) EndServer() error {
+func (m *Machine) EndServer() error { return m.end("server") }
+
+// end stops the machine's "server" or "agent" and waits until it is gone.
+func (m *Machine) end(part string) error {
 	for _, pid := range m.processes() {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // of one that has ended it is empty
-		if strings.HasPrefix(string(line), m.cluster.binary+"\x00server\x00") {
-			return unix.Kill(pid, unix.SIGTERM)
+		if partOf(pid) != part {
+			continue
 		}
+		if err := unix.Kill(pid, unix.SIGTERM); err != nil {
+			return err
+		}
+		for end := time.Now().Add(patience); partOf(pid) == part; time.Sleep(pollInterval) {
+			if time.Now().After(end) {
+				return fmt.Errorf("%s: its %s does not end", m.Node, part)
+			}
+		}
+		return nil
 	}
-	return fmt.Errorf("%s: %w", m.Server, errNoServer)
+	return fmt.Errorf("%s: %w: %s", m.Node, errNotRunning, part)
+}
+
+// partOf is the command of Setpoint that a process runs, "" if none, or if it has ended.
+func partOf(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if args := strings.Split(string(line), "\x00"); len(args) > 1 && filepath.IsAbs(args[0]) {
+		return args[1]
+	}
+	return ""
+}
+
+// Upgrade stops the machine's "server" or "agent" and starts it as another binary with further flags.
+func (m *Machine) Upgrade(part, binary string, flags ...string) error {
+	if err := m.end(part); err != nil {
+		return err
+	}
+	command := append(m.spec().Commands[part], flags...)
+	command[0] = binary
+	log := filepath.Join(m.dir, part+".log")
+	out, err := m.Command("sh", append([]string{"-c", `log=$1; shift; "$@" >>"$log" 2>&1 </dev/null &`, "sh", log}, command...)...)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", m.Node, err, out)
+	}
+	return nil
 }
 
 func (m *Machine) dataDir() string { return filepath.Join(m.dir, "data") }
