@@ -277,6 +277,7 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 		Version: a.Version, RuntimeVersion: version, Port: int32(a.port),
 		Annotations: a.annotations, Conditions: func() []corev1.NodeCondition { return a.conditions(ctx) },
 		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable, Enforced: strings.HasPrefix(version, embeddedRuntime),
+		Claim:  a.Claim,
 		Taints: a.Settings.Taints, CheckInterval: a.Settings.StatusCheckEvery, StatusInterval: a.Settings.StatusReportEvery,
 		ImagesMax: a.Settings.ImagesMax,
 		Pressure:  a.pressure.Now,

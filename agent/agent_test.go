@@ -130,7 +130,7 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 		go func() {
 			done <- Run(ctx, Config{
 				NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
-				Labels: map[string]string{"zone": "a"}, WithoutMounts: true,
+				NodeMeta: NodeMeta{Labels: map[string]string{"zone": "a"}}, WithoutMounts: true,
 				PodNetwork: func(context.Context) (PodNetwork, error) {
 					return PodNetwork{Ranges: network.Ranges{Pods: netip.MustParsePrefix("10.42.0.0/16")}, NodeMaskSize: 24}, nil
 				},

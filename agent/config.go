@@ -59,6 +59,14 @@ type Sharing struct {
 	PeerTLS *tls.Config
 }
 
+// NodeMeta is what the Node is made with.
+type NodeMeta struct {
+	// Labels are added to the Node.
+	Labels map[string]string
+	// Claim are annotations that say whose the Node is. One that is there keeps its own.
+	Claim map[string]string
+}
+
 // Config of one agent. NodeName, Client, Runtime, DataDir and NodeIP are required.
 type Config struct {
 	// NodeName is the name of the Node object.
@@ -77,8 +85,7 @@ type Config struct {
 	NodeIP6 net.IP
 	// Addresses replace the default InternalIP and Hostname.
 	Addresses []corev1.NodeAddress
-	// Labels are added to the Node.
-	Labels map[string]string
+	NodeMeta
 	// Version is the reported kubelet version; node.DefaultVersion when empty.
 	Version string
 

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"context"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -45,6 +47,7 @@ func newNodeWatch(cfg *Config, factory informers.SharedInformerFactory, look fun
 	// Before the start these two cannot fail.
 	_ = nodes.Informer().SetTransform(slim)
 	_, _ = nodes.Informer().AddEventHandler(handler)
+	_ = nodes.Informer().SetWatchErrorHandlerWithContext(w.refused)
 	return w
 }
 
@@ -65,6 +68,14 @@ func slim(obj any) (any, error) {
 	slimmed := *n
 	slimmed.ManagedFields, slimmed.Status.Images = nil, nil
 	return &slimmed, nil
+}
+
+// refused looks at once when servers know this node no more: its Node was deleted, and it registers again.
+func (w *nodeWatch) refused(ctx context.Context, r *cache.Reflector, err error) {
+	if apierrors.IsUnauthorized(err) {
+		w.look()
+	}
+	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
 func (w *nodeWatch) changed(obj any) {

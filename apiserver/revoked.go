@@ -14,10 +14,10 @@ import (
 	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
-// noteRevoked reports whether a request is nobody's because its user was revoked, or his name has become another's, and keeps why for
-// refuseRevoked.
+// noteRevoked reports whether a request is nobody's because its user was revoked, his name has become another's, or his Node is not there,
+// and keeps why for refuseRevoked.
 func noteRevoked(r *http.Request, err error) bool {
-	if !errors.As(err, new(*revocation.Error)) && !errors.Is(err, auth.ErrNodeKey) {
+	if !errors.As(err, new(*revocation.Error)) && !errors.Is(err, auth.ErrNodeKey) && !errors.Is(err, auth.ErrNoNode) {
 		return false
 	}
 	if e, ok := r.Context().Value(entryKey{}).(*entered); ok {

@@ -59,6 +59,7 @@ func (s *site) personas(t *testing.T) []func(*http.Request) {
 		}
 		return s.shown(t, id)
 	}
+	register(t, s.server, "node-1")
 	now := time.Now()
 	admin := s.shown(t, s.cluster.Admin)
 	tina := s.shown(t, s.person(t, "tina"))

@@ -72,6 +72,7 @@ func TestAgentsAndClientsLeaveAServerThatLosesItsLeader(t *testing.T) {
 	var nodes []string
 	for follower.liveness.Held() == 0 { // agents choose by chance
 		nodes = append(nodes, fmt.Sprintf("n%d", len(nodes)+1))
+		register(t, leader, nodes[len(nodes)-1])
 		defer startAgentLiveness(t, nodes[len(nodes)-1], cluster, addresses, nil)()
 		soon(t, func() string { return unless(held(servers) == len(nodes), "not all agents have a session") })
 	}

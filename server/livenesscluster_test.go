@@ -21,6 +21,8 @@ import (
 // stops the server that holds its session.
 func TestNodeOutlivesItsServer(t *testing.T) {
 	cluster, addresses, servers, gossipConfig := startThree(t)
+	register(t, servers[0], "n1")
+	register(t, servers[0], "mute")
 	stop := startAgentLiveness(t, "n1", cluster, addresses, gossipConfig)
 	for _, s := range servers {
 		eventually(t, s, nodelifecycle.SessionAlive, nodelifecycle.GossipAlive)

@@ -124,6 +124,7 @@ func TestWhatIsOpenEndsWithRevocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	register(t, s.server, "n1")
 	watch := s.dial(t, node, "http/1.1")
 	if _, err := watch.Write([]byte("GET /api/v1/nodes?watch=1&timeoutSeconds=3000 HTTP/1.1\r\nHost: server-1\r\n\r\n")); err != nil {
 		t.Fatal(err)

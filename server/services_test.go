@@ -33,6 +33,7 @@ func TestServicesRefuseWhoIsNotAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
+	register(t, server, "node-1")
 	node, err := cluster.CA.IssueNode("node-1", time.Now())
 	if err != nil {
 		t.Fatal(err)

@@ -161,7 +161,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	serverTLS, errServing := membership.Serving().AgentConfig(own.Identity.CAPEM)
 	peerTLS, errPeer := membership.Client().PeerConfig()
-	if err := errors.Join(errServing, errPeer); err != nil {
+	claim, errClaim := claimOf(own.Identity)
+	if err := errors.Join(errServing, errPeer, errClaim); err != nil {
 		return err
 	}
 	var gossipPort atomic.Int32
@@ -184,13 +185,22 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client, Session: true,
-			Settings:      o.Settings,
+			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client,
+			claim: claim, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork, GossipPort: gossipPort.Load,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, traffic: traffic, Logger: o.Logger,
 		})
 	})
 	return group.Wait()
+}
+
+// claimOf says that a Node belongs to the key of its machine, which is the same in each of its certificates.
+func claimOf(own *trust.Identity) (map[string]string, error) {
+	certificate, err := trust.ParseCertificate(own.CertPEM)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{trust.NodeKeyAnnotation: trust.KeyHash(certificate.RawSubjectPublicKeyInfo)}, nil
 }
 
 // followRevoked keeps a judge told of who is shut out.

@@ -86,6 +86,8 @@ type NodeConfig struct {
 	Session bool
 	// traffic is what Services have no part in, with the network that is told so; nil: RunNode makes it.
 	traffic *traffic
+	// claim are annotations that say whose a Node is that is made here.
+	claim map[string]string
 	// revoked knows who is shut out of the cluster; nil: nobody is.
 	revoked *revocation.Judge
 	Logger  *slog.Logger
@@ -125,7 +127,8 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	names := ownaddress.New(dns.Port, dns.DefaultPorts.DNS)
 	keeper.Hold(names.Thing())
 	config := agent.Config{
-		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
+		NodeName: c.Name, Client: c.Client, NodeMeta: agent.NodeMeta{Claim: c.claim},
+		Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Revoked: c.revoked, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, GossipPort: c.GossipPort,
 		Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true, KernelLog: oom.KernelLog,

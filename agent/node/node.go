@@ -67,6 +67,8 @@ type Config struct {
 	Devices func() (capacity, allocatable corev1.ResourceList)
 	// ForgetExtended: what the Node says of resources in other domains than Kubernetes' is of an earlier machine.
 	ForgetExtended bool
+	// Claim are the annotations of a Node that is made here which say whose it is; one that is there keeps its own.
+	Claim map[string]string
 	// Annotations are what else others have to know of the node; they are kept as they are here. Nil: nothing.
 	Annotations func() map[string]string
 	// Conditions are more than this package's own. Nil: none.
@@ -242,6 +244,7 @@ func (k *keeper) desired(ctx context.Context) *corev1.Node {
 		Status:     k.status(ctx, corev1.NodeStatus{}, time.Now()),
 	}
 	n.Annotations = k.annotations()
+	maps.Copy(n.Annotations, k.Claim)
 	if k.last != nil && k.last.Spec.PodCIDR != "" { // its pods have addresses of this range; only the servers give it
 		n.Annotations[formerPodCIDR] = cmp.Or(strings.Join(k.last.Spec.PodCIDRs, ","), k.last.Spec.PodCIDR)
 	}

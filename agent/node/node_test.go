@@ -304,7 +304,7 @@ func TestWhatOthersWroteIsCorrectedAtOnceButNotInAQuarrel(t *testing.T) {
 }
 
 func TestADeletedNodeAsksForItsPodCIDR(t *testing.T) {
-	inBubble(t, Config{}, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
+	inBubble(t, Config{Claim: map[string]string{"whose": "mine"}}, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
 		n := getNode(t, client)
 		n.Spec.PodCIDR, n.Spec.PodCIDRs = "10.42.3.0/24", []string{"10.42.3.0/24"}
 		if _, err := client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
@@ -317,8 +317,8 @@ func TestADeletedNodeAsksForItsPodCIDR(t *testing.T) {
 		}
 		changed <- struct{}{}
 		synctest.Wait()
-		if n := getNode(t, client); n.Annotations[formerPodCIDR] != "10.42.3.0/24" {
-			t.Errorf("asks for %q: its pods have addresses of another range", n.Annotations[formerPodCIDR])
+		if n := getNode(t, client); n.Annotations[formerPodCIDR] != "10.42.3.0/24" || n.Annotations["whose"] != "mine" {
+			t.Errorf("asks for %v: its pods have addresses of another range, or it is nobody's", n.Annotations)
 		} else if n.Spec.PodCIDR != "" {
 			t.Errorf("pod CIDR = %q: a node may not give itself one", n.Spec.PodCIDR)
 		}

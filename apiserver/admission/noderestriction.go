@@ -125,7 +125,7 @@ func (r nodeRestriction) judgeNode(ctx context.Context, node string, a admission
 	case podsResource:
 		return r.judgePods(ctx, node, a)
 	case nodesResource:
-		if err := judgeNodeObject(node, a); err != nil {
+		if err := judgeNodeObject(ctx, node, a); err != nil {
 			return err
 		}
 		if err := r.judgeAddresses(ctx, node, a); err != nil {
@@ -172,7 +172,7 @@ func judgeLease(node string, a admission.Attributes) error {
 	return requireName(node, a, "can only access node lease with the same name as the requesting node")
 }
 
-func judgeNodeObject(node string, a admission.Attributes) error {
+func judgeNodeObject(ctx context.Context, node string, a admission.Attributes) error {
 	if name := nameOf(a); name != node {
 		return fmt.Errorf("node %q is not allowed to modify node %q", node, name)
 	}
@@ -182,7 +182,7 @@ func judgeNodeObject(node string, a admission.Attributes) error {
 	}
 	old, ok := a.GetOldObject().(*corev1.Node)
 	if created := !ok || a.GetOperation() == admission.Create; created {
-		return judgeNewNode(node, object)
+		return judgeNewNode(ctx, node, object)
 	}
 	switch {
 	case object.Spec.ConfigSource != nil && !equality.Semantic.DeepEqual(object.Spec.ConfigSource, old.Spec.ConfigSource):
@@ -200,7 +200,7 @@ func judgeNodeObject(node string, a admission.Attributes) error {
 	return judgeNodeKey(node, object, old)
 }
 
-func judgeNewNode(node string, object *corev1.Node) error {
+func judgeNewNode(ctx context.Context, node string, object *corev1.Node) error {
 	switch {
 	case object.Spec.ConfigSource != nil:
 		return fmt.Errorf("node %q is not allowed to create pods with a non-nil configSource", node)
@@ -212,7 +212,7 @@ func judgeNewNode(node string, object *corev1.Node) error {
 	if forbidden := forbiddenLabels(object.Labels, nil); len(forbidden) > 0 {
 		return fmt.Errorf("node %q is not allowed to set the following labels: %s", node, strings.Join(forbidden, ", "))
 	}
-	return judgeNodeKey(node, object, &corev1.Node{})
+	return judgeNewNodeKey(ctx, node, object)
 }
 
 // forbiddenLabels are the changed ones by which administrators set nodes apart, and those

@@ -29,8 +29,8 @@ func NewAuthenticator(servers Servers, admits func(*http.Request) bool, further 
 	return NewJudgedAuthenticator(nil, nil, servers, admits, further...)
 }
 
-// NewJudgedAuthenticator is NewAuthenticator, but whom judge knows to be revoked is nobody, nor is a node with another key than keys know:
-// it fails with a *revocation.Error, or ErrNodeKey.
+// NewJudgedAuthenticator is NewAuthenticator, but whom judge knows to be revoked is nobody, nor is a node with another key than keys know,
+// or without a Node: it fails with a *revocation.Error, ErrNodeKey or ErrNoNode.
 func NewJudgedAuthenticator(
 	judge *revocation.Judge, keys *NodeKeys, servers Servers, admits func(*http.Request) bool, further ...authenticator.Request,
 ) authenticator.Request {

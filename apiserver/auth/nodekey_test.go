@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
-// TestANodeIsWhoseKeyJoined under its name; before there is a Node, and of one that registered otherwise, it is whoever has a certificate.
+// TestANodeIsWhoseKeyJoined under its name; of one that registered otherwise, it is whoever has a certificate.
 func TestANodeIsWhoseKeyJoined(t *testing.T) {
 	store := storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All())
 	for name, annotations := range map[string]map[string]string{"joined": {trust.NodeKeyAnnotation: "key"}, "registered": nil} {
@@ -27,17 +28,48 @@ func TestANodeIsWhoseKeyJoined(t *testing.T) {
 		}
 	}
 	keys := auth.NewNodeKeys(store)
-	for who, refused := range map[revocation.Identity]bool{
-		{User: "system:node:joined", Key: "key"}:       false,
-		{User: "system:node:joined", Key: "other"}:     true,
-		{User: "system:node:joined"}:                   false, // in this process, or acted as
-		{User: "system:node:registered", Key: "other"}: false,
-		{User: "system:node:new", Key: "other"}:        false,
-		{User: "jane", Key: "other"}:                   false,
+	for who, want := range map[revocation.Identity]error{
+		{User: "system:node:joined", Key: "key"}:       nil,
+		{User: "system:node:joined", Key: "other"}:     auth.ErrNodeKey,
+		{User: "system:node:joined"}:                   nil, // in this process, or acted as
+		{User: "system:node:registered", Key: "other"}: nil,
+		{User: "system:node:new", Key: "other"}:        auth.ErrNoNode,
+		{User: "jane", Key: "other"}:                   nil,
 	} {
-		err := keys.Judge(t.Context(), who)
-		if errors.Is(err, auth.ErrNodeKey) != refused || !refused && err != nil {
-			t.Errorf("%v: %v", who, err)
+		err := keys.Judge(ask(t, http.MethodGet, "/api/v1/pods"), who)
+		if !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("%v: %v, want %v", who, err, want)
+		}
+	}
+}
+
+func ask(t *testing.T, method, path string) *http.Request {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "https://a"+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request
+}
+
+// TestANodeWithoutANodeRegisters, and does nothing else.
+func TestANodeWithoutANodeRegisters(t *testing.T) {
+	keys := auth.NewNodeKeys(storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All()))
+	for request, admitted := range map[[2]string]bool{
+		{http.MethodPost, "/api/v1/nodes"}:               true,
+		{http.MethodGet, "/api/v1/nodes/a"}:              true,
+		{http.MethodGet, "/api/v1/nodes/b"}:              false,
+		{http.MethodGet, "/api/v1/nodes"}:                false,
+		{http.MethodGet, "/api/v1/nodes/a/status"}:       false,
+		{http.MethodPatch, "/api/v1/nodes/a/status"}:     false,
+		{http.MethodDelete, "/api/v1/nodes/a"}:           false,
+		{http.MethodPost, "/api/v1/nodes/"}:              false,
+		{http.MethodPost, "/api/v1/namespaces/a/events"}: false,
+		{http.MethodGet, "/version"}:                     false,
+	} {
+		err := keys.Judge(ask(t, request[0], request[1]), revocation.Identity{User: "system:node:a", Key: "key"})
+		if (err == nil) != admitted || err != nil && !errors.Is(err, auth.ErrNoNode) {
+			t.Errorf("%v: %v", request, err)
 		}
 	}
 }

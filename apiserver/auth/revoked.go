@@ -51,5 +51,5 @@ func judged(request *http.Request, judge *revocation.Judge, keys *NodeKeys, who 
 	if err := judge.Revoked(id); err != nil {
 		return err
 	}
-	return keys.Judge(request.Context(), id)
+	return keys.Judge(request, id)
 }

@@ -68,18 +68,23 @@ func (j *Judge) close(o *opened) {
 	}
 }
 
-// Use takes another list, and ends what is open of those whom it revokes.
-func (j *Judge) Use(list *List) {
-	j.list.Store(list)
-	var revoked []*opened
+// End ends what is open of those whom match names, though they are not revoked: they have to show again who they are.
+func (j *Judge) End(match func(Identity) bool) {
+	var ending []*opened
 	j.mu.Lock()
 	for o := range j.open {
-		if list.find(o.who) != nil {
-			revoked = append(revoked, o)
+		if match(o.who) {
+			ending = append(ending, o)
 		}
 	}
 	j.mu.Unlock()
-	j.endAll(revoked)
+	j.endAll(ending)
+}
+
+// Use takes another list, and ends what is open of those whom it revokes.
+func (j *Judge) Use(list *List) {
+	j.list.Store(list)
+	j.End(func(who Identity) bool { return list.find(who) != nil })
 }
 
 // UseData takes the data of the ConfigMap as another list, and says how many entries it has. What cannot be read of it was written by

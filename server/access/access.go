@@ -72,6 +72,7 @@ type Access struct {
 
 	storage    *storage.Store
 	revoked    *revocations
+	deleted    *storage.Follower // of Nodes
 	roles      *rbac.Authorizer
 	workloads  *auth.Workloads
 	accounts   *tokens.Authenticator
@@ -90,6 +91,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		roles: rbac.New(c.Storage, c.Logger), workloads: auth.NewWorkloads(c.Storage, c.Logger),
 	}
 	a.revoked = followRevocations(c.Storage, c.Revoked, c.Logger)
+	a.deleted = followDeletedNodes(c.Storage, c.Revoked, c.Logger)
 	if a.Documents, err = a.Issuer.Documents(); err != nil {
 		return nil, err
 	}
@@ -141,6 +143,7 @@ func (a *Access) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.roles.Run(ctx) })
 	wg.Go(func() { a.revoked.run(ctx) })
+	wg.Go(func() { a.deleted.Run(ctx) })
 	wg.Go(func() { a.workloads.Run(ctx) })
 	wg.Go(func() { a.configured.Run(ctx) })
 	wg.Go(func() { a.accounts.Run(ctx) })

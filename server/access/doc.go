@@ -5,6 +5,8 @@
 // Package server makes one over the opened storage, hands its parts to the API, and runs it
 // while the server runs. It calls apiserver/auth and below, and apiserver/storage.
 //
+// It ends what is open of whom an administrator has revoked, and of nodes whose Node was deleted.
+//
 // Promises: a decision reads this server only; a refusal is judged once more after catching up
 // with what was written in the cluster before the request.
 //

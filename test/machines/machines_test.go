@@ -48,6 +48,7 @@ func TestThreeMachines(t *testing.T) {
 	t.Run("a pause moves nothing", func(t *testing.T) { c.pauseLeader(t) })
 	t.Run("a lost machine is replaced", func(t *testing.T) { c.cutLeader(t) })
 	t.Run("a node dies in seven steps", func(t *testing.T) { c.nodeDies(t) })
+	t.Run("a deleted node registers again", func(t *testing.T) { c.deleteNode(t) })
 }
 
 // binary is bin/setpoint, or made for the test.
