@@ -49,6 +49,7 @@ func TestThreeMachines(t *testing.T) {
 	t.Run("a lost machine is replaced", func(t *testing.T) { c.cutLeader(t) })
 	t.Run("a node dies in seven steps", func(t *testing.T) { c.nodeDies(t) })
 	t.Run("a deleted node registers again", func(t *testing.T) { c.deleteNode(t) })
+	t.Run("a stolen node opens no door of another, and none when it is revoked", func(t *testing.T) { c.stolenNode(t) })
 }
 
 // binary is bin/setpoint, or made for the test.
