@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/configuration"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
+	"github.com/setpoint-io/setpoint/apiserver/admission/firstclaims"
 	"github.com/setpoint-io/setpoint/apiserver/admission/optional"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/admission/revocations"
@@ -49,6 +50,15 @@ func validateAdmission(c configuration.Configuration, added []string) error {
 	return errors.Join(admission.ValidatePodSecurity(c.For("PodSecurity")), limitedErr, addedErr, dynamic.Validate(c.For))
 }
 
+// firstClaims reads caches that the control loops read, too.
+func (a *api) firstClaims() firstclaims.Plugin {
+	networking, source := a.caches.Networking().V1(), a.config.LoadBalancers
+	return firstclaims.Plugin{
+		Services: a.caches.Core().V1().Services().Lister(), Ingresses: networking.Ingresses().Lister(),
+		Classes: networking.IngressClasses().Lister(), AtNodes: !source.None && len(source.Pool) == 0,
+	}
+}
+
 // newAdmission makes the chain that completes and judges writes. Webhooks and
 // policies read the caches that the control loops read.
 func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interface, error) {
@@ -73,7 +83,7 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 		AddressPool: len(a.config.LoadBalancers.Pool) > 0,
 		Metrics:     a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
 		Last: append([]k8sadmission.Interface{
-			a.access.Escalation, revocations.Plugin{Authorizer: judge, Server: a.judgeRevokedServer},
+			a.access.Escalation, revocations.Plugin{Authorizer: judge, Server: a.judgeRevokedServer}, a.firstClaims(),
 		}, configured...),
 	})
 }
