@@ -16,7 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const cardName = "eth0"
+const (
+	cardName = "eth0"
+	// endLimit is how long a part may take to end.
+	endLimit = time.Minute
+)
 
 var errNotRunning = errors.New("it does not run")
 
@@ -122,7 +126,7 @@ func (m *Machine) end(part string) error {
 		if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 			return err
 		}
-		for end := time.Now().Add(patience); partOf(pid) == part; time.Sleep(pollInterval) {
+		for end := time.Now().Add(endLimit); partOf(pid) == part; time.Sleep(pollInterval) {
 			if time.Now().After(end) {
 				return fmt.Errorf("%s: its %s does not end", m.Node, part)
 			}
