@@ -61,7 +61,7 @@ func (b backend) Status() forward.Status {
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99: s.SyncP99, SyncSlowest: s.SyncSlowest, Space: forward.Space{FreeBytes: s.Space.FreeBytes,
 			HeadroomBytes: s.Space.HeadroomBytes, Low: s.Space.Low},
-		FeatureLevel: b.store.agreeable(), Life: beginning.Life, Backup: beginning.Backup,
+		FeatureLevel: b.store.cfg.FeatureLevel, HeldLevel: b.store.cfg.HoldFeatureLevel, Life: beginning.Life, Backup: beginning.Backup,
 	}
 }
 

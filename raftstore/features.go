@@ -41,7 +41,7 @@ func (s *Store) raiseLevel() {
 		var again <-chan time.Time
 		root := s.Root()
 		nameless := root.FeatureLevel >= command.LifeLevel && root.Life == ""
-		if l.Leader && (root.FeatureLevel < s.agreeable() || nameless) {
+		if l.Leader && (root.FeatureLevel < s.cfg.FeatureLevel || nameless) {
 			if level := max(s.commonLevel(), root.FeatureLevel); level > root.FeatureLevel || nameless {
 				s.proposeSystem(raised(level))
 			}
@@ -65,34 +65,34 @@ func raised(level uint64) command.Op {
 	return op
 }
 
-// agreeable is the highest level that this server agrees to: what it can apply, or what it holds a cluster at.
-func (s *Store) agreeable() uint64 {
-	reached, hold := s.Root().FeatureLevel, s.cfg.HoldFeatureLevel
-	if hold == 0 || reached == 0 {
-		return s.cfg.FeatureLevel
-	}
-	return min(s.cfg.FeatureLevel, max(hold, reached))
-}
-
 // commonLevel is the lowest level that any member agrees to, those without a vote included; 0
 // if one does not answer. While nothing is stored, nobody could misread it, and who does
-// not answer does not count: so a new cluster begins with all that its founders can.
+// not answer or holds does not count: so a new cluster begins with all that its founders can.
 func (s *Store) commonLevel() uint64 {
-	level := s.agreeable()
+	begun := s.Root().Len() > 0
+	level := agreesTo(s.cfg.FeatureLevel, s.cfg.HoldFeatureLevel, begun)
 	for _, server := range s.replica.Status().Servers {
 		if server.ID == s.id() {
 			continue
 		}
 		status, err := s.status(s.ctx, server.Server)
-		if err != nil && s.Root().Len() == 0 {
+		if err != nil && !begun {
 			continue
 		}
 		if err != nil {
 			return 0
 		}
-		level = min(level, status.FeatureLevel)
+		level = min(level, agreesTo(status.FeatureLevel, status.HeldLevel, begun))
 	}
 	return level
+}
+
+// agreesTo is the level to which a server agrees that can apply the highest and holds, if that is not 0, a cluster that has begun.
+func agreesTo(highest, held uint64, begun bool) uint64 {
+	if held == 0 || !begun {
+		return highest
+	}
+	return min(highest, held)
 }
 
 // understands refuses a new member that would stop at once: its release is too old.

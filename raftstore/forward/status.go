@@ -28,8 +28,9 @@ type Status struct {
 	SyncSlowest time.Duration
 	// Space is the room on its disk.
 	Space Space
-	// FeatureLevel is the highest that it agrees to, 0 of a release before levels.
-	FeatureLevel uint64
+	// FeatureLevel is the highest that it can apply, 0 of a release before levels. HeldLevel, if not 0, is where it holds a cluster that
+	// has begun.
+	FeatureLevel, HeldLevel uint64
 	// Life is the one that its data belong to; Backup tells which backup was restored
 	// there, while it waits to begin with it.
 	Life, Backup string
@@ -51,7 +52,7 @@ func (s Status) toWire() *forwardpb.StatusResponse {
 		LogBytes: s.LogBytes, SyncP99Microseconds: s.SyncP99.Microseconds(),
 		SyncSlowestMicroseconds: s.SyncSlowest.Microseconds(),
 		FreeBytes:               s.Space.FreeBytes, HeadroomBytes: s.Space.HeadroomBytes, LowSpace: s.Space.Low,
-		FeatureLevel: s.FeatureLevel, Life: s.Life, Backup: s.Backup,
+		FeatureLevel: s.FeatureLevel, HeldLevel: s.HeldLevel, Life: s.Life, Backup: s.Backup,
 	}
 }
 
@@ -64,6 +65,6 @@ func statusFromWire(m *forwardpb.StatusResponse) Status {
 		LogBytes: m.GetLogBytes(), SyncP99: time.Duration(m.GetSyncP99Microseconds()) * time.Microsecond,
 		SyncSlowest:  time.Duration(m.GetSyncSlowestMicroseconds()) * time.Microsecond,
 		Space:        Space{FreeBytes: m.GetFreeBytes(), HeadroomBytes: m.GetHeadroomBytes(), Low: m.GetLowSpace()},
-		FeatureLevel: m.GetFeatureLevel(), Life: m.GetLife(), Backup: m.GetBackup(),
+		FeatureLevel: m.GetFeatureLevel(), HeldLevel: m.GetHeldLevel(), Life: m.GetLife(), Backup: m.GetBackup(),
 	}
 }

@@ -491,8 +491,10 @@ type StatusResponse struct {
 	FeatureLevel uint64 `protobuf:"varint,30,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
 	// The life of the cluster that the server's data belong to, and, while it waits to
 	// begin with a backup that was restored there, which one that is.
-	Life          string `protobuf:"bytes,31,opt,name=life,proto3" json:"life,omitempty"`
-	Backup        string `protobuf:"bytes,32,opt,name=backup,proto3" json:"backup,omitempty"`
+	Life   string `protobuf:"bytes,31,opt,name=life,proto3" json:"life,omitempty"`
+	Backup string `protobuf:"bytes,32,opt,name=backup,proto3" json:"backup,omitempty"`
+	// Where the server holds a cluster that has begun, 0 if it does not.
+	HeldLevel     uint64 `protobuf:"varint,33,opt,name=held_level,json=heldLevel,proto3" json:"held_level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +681,13 @@ func (x *StatusResponse) GetBackup() string {
 		return x.Backup
 	}
 	return ""
+}
+
+func (x *StatusResponse) GetHeldLevel() uint64 {
+	if x != nil {
+		return x.HeldLevel
+	}
+	return 0
 }
 
 type ChangeMembersRequest struct {
@@ -1033,7 +1042,7 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x14\n" +
 	"\x05round\x18\x02 \x01(\x04R\x05round\"\x0f\n" +
-	"\rStatusRequest\"\xc9\x06\n" +
+	"\rStatusRequest\"\xe8\x06\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -1059,7 +1068,9 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x19sync_slowest_microseconds\x18\x17 \x01(\x03R\x17syncSlowestMicroseconds\x12#\n" +
 	"\rfeature_level\x18\x1e \x01(\x04R\ffeatureLevel\x12\x12\n" +
 	"\x04life\x18\x1f \x01(\tR\x04life\x12\x16\n" +
-	"\x06backup\x18  \x01(\tR\x06backup\x1a;\n" +
+	"\x06backup\x18  \x01(\tR\x06backup\x12\x1d\n" +
+	"\n" +
+	"held_level\x18! \x01(\x04R\theldLevel\x1a;\n" +
 	"\rFoundersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x01\n" +
