@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// readHeaderTimeout and idleTimeout bound connections that say nothing.
-	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 10 * time.Second
+	// requestTimeout bounds a request, whose body may be sent slowly, and idleTimeout a connection that says nothing.
+	requestTimeout = 10 * time.Second
+	idleTimeout    = 10 * time.Second
 	// headerBytesMax is how much is read of a request.
 	headerBytesMax = 64 << 10
 )
@@ -30,7 +30,7 @@ func Serve(ctx context.Context, listener net.Listener, live *trust.Live, handler
 	config.ClientAuth = tls.NoClientCert // whoever it is, and however old his certificate is, is told
 	server := &http.Server{
 		Handler: handler, TLSConfig: config, MaxHeaderBytes: headerBytesMax,
-		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
