@@ -19,11 +19,12 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/base/events"
 	"github.com/setpoint-io/setpoint/agent/base/wait"
+	"github.com/setpoint-io/setpoint/internal/process"
 )
 
 const (
 	// DefaultVersion is the kubelet version a node reports when Config has none.
-	DefaultVersion = "v1.37.2+setpoint"
+	DefaultVersion = "v1.37.2+setpoint." + process.Version
 	// DefaultMaxPods is upstream's default number of pods for each node.
 	DefaultMaxPods = 110
 	// DefaultLeaseInterval suits a node without a session: four renewals fit in

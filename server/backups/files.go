@@ -42,7 +42,7 @@ func madeAt(server, file string) (time.Time, bool) {
 
 // own are the server's backups in a place, oldest first.
 func own(ctx context.Context, p place.Place, server string) (files []place.File, err error) {
-	all, err := p.Files(ctx, filesMax)
+	all, err := p.Files(ctx, server+"-", filesMax)
 	for _, file := range all {
 		if _, is := madeAt(server, file.Name); is {
 			files = append(files, file)
@@ -69,7 +69,7 @@ type Entry struct {
 // List says what the backups of a place hold, of all servers and of people, the oldest first. It reads the beginning of each: only
 // 'setpoint backup verify' reads them whole.
 func List(ctx context.Context, p place.Place, identities []age.Identity) ([]Entry, error) {
-	files, err := p.Files(ctx, filesMax)
+	files, err := p.Files(ctx, "", filesMax)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type Maker struct {
 	store      Store
 	logger     *slog.Logger
 
-	// due is when the next one is to be made, or the one that has failed since; last is when the newest was made, 0 if there is
+	// due is when the next one is to be made, or the one that has failed since, or when one that is being made is to be whole; last is when the newest was made, 0 if there is
 	// none. Both in Unix seconds.
 	due, last atomic.Int64
 	lastBytes atomic.Int64
@@ -52,7 +52,8 @@ type Maker struct {
 
 // State is how the backups of one server are.
 type State struct {
-	// Last is when the newest was made, zero if there is none; Due is when the next one is to be, or the one that fails since.
+	// Last is when the newest was made, zero if there is none. Due is when the next one is to be made, or the one that has failed since,
+	// or when one that is being made is to be whole.
 	Last time.Time `json:"last,omitzero"`
 	Due  time.Time `json:"due,omitzero"`
 	// Bytes is how long the newest is.
@@ -95,15 +96,16 @@ func New(server string, config Config, store Store, logger *slog.Logger) (*Maker
 }
 
 // lookBack finds the newest backup that an earlier process has made.
-func (m *Maker) lookBack(ctx context.Context) {
-	files, _ := own(ctx, m.place, m.server)
-	if len(files) == 0 {
-		return
+func (m *Maker) lookBack(ctx context.Context) error {
+	files, err := own(ctx, m.place, m.server)
+	if err != nil || len(files) == 0 {
+		return err
 	}
 	newest := files[len(files)-1]
 	at, _ := madeAt(m.server, newest.Name)
 	m.last.Store(at.Unix())
 	m.lastBytes.Store(newest.Bytes)
+	return nil
 }
 
 // Run makes them until the context ends.
@@ -120,11 +122,20 @@ func (m *Maker) Run(ctx context.Context) {
 // first is how long to wait at the start: a time that passed meanwhile is made up for. A folder of another machine or a bucket may take
 // long to answer, so this is no part of a server's start.
 func (m *Maker) first(ctx context.Context) time.Duration {
-	m.lookBack(ctx)
-	if last := m.last.Load(); last != 0 {
-		return max(startPause, m.plan(time.Unix(last, 0)))
+	fromNow := m.plan(time.Now())
+	for err := m.lookBack(ctx); err != nil; err = m.lookBack(ctx) {
+		m.logger.Warn("backups cannot be looked at", "to", m.config.To, "err", err, "again", RetryAfter)
+		if !sleep(ctx, RetryAfter) {
+			return RetryAfter
+		}
 	}
-	return m.plan(time.Now())
+	last := m.last.Load()
+	if last == 0 {
+		return min(fromNow, m.plan(time.Now()))
+	}
+	wait := max(startPause, m.plan(time.Unix(last, 0)))
+	m.due.Store(time.Now().Add(wait).Unix())
+	return wait
 }
 
 // plan notes when the backup after a time is due, and says how long that is from now.
@@ -147,7 +158,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // once makes one and says how that went.
 func (m *Maker) once(ctx context.Context) bool {
-	now := time.Now()
+	now, due := time.Now(), m.due.Load()
+	m.due.Store(now.Add(place.PutTimeout).Unix())
 	name := fileName(m.server, now, len(m.recipients) > 0)
 	report, err := m.make(ctx, name)
 	if ctx.Err() != nil {
@@ -155,6 +167,7 @@ func (m *Maker) once(ctx context.Context) bool {
 	}
 	if err != nil {
 		m.failures.Add(1)
+		m.due.Store(due)
 		m.logger.Warn("no backup was made", "to", m.config.To, "err", err, "again", RetryAfter)
 		return false
 	}

@@ -26,10 +26,11 @@ type store struct {
 	wrong atomic.Pointer[wrong]
 }
 
-// wrong is what goes wrong: fails, if set, is the answer; cut leaves the end of the archive out.
+// wrong is what goes wrong: fails, if set, is the answer; cut leaves the end of the archive out; slow is how long it takes.
 type wrong struct {
 	fails error
 	cut   bool
+	slow  time.Duration
 }
 
 func newStore() *store {
@@ -44,6 +45,7 @@ func newStore() *store {
 // Backup implements Store.
 func (s *store) Backup(_ context.Context, out io.Writer) (backup.Header, error) {
 	now := s.wrong.Load()
+	time.Sleep(now.slow)
 	if now.fails != nil {
 		return backup.Header{}, now.fails
 	}
@@ -202,6 +204,55 @@ func TestATimeThatPassedIsMadeUpFor(t *testing.T) {
 		pass(time.Minute)
 		if mine, _ := ownNames(t, folder); len(mine) != 2 {
 			t.Errorf("%q", mine)
+		}
+	})
+}
+
+// TestAPlaceThatIsAwayAtTheStart is looked at until it answers: it may hold that a time has passed.
+func TestAPlaceThatIsAwayAtTheStart(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "mounted")
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New("a", Config{Schedule: "@every 6h", To: folder, Keep: 3}, newStore(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); m.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		pass(RetryAfter - time.Minute)
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		old := fileName("a", time.Now().Add(-7*time.Hour), false)
+		if err := os.WriteFile(filepath.Join(folder, old), []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pass(2 * time.Minute)
+		if mine, err := ownNames(t, folder); err != nil || len(mine) != 2 {
+			t.Errorf("%q %v", mine, err)
+		}
+	})
+}
+
+// TestOneThatIsBeingMadeIsNotLate, but one that takes more than it may is.
+func TestOneThatIsBeingMadeIsNotLate(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.wrong.Store(&wrong{slow: 3 * time.Hour})
+		m := begin(t, folder, s, 3)
+		pass(6*time.Hour + time.Hour)
+		if m.State().Late(time.Now()) {
+			t.Errorf("late while it is made: %+v", m.State())
+		}
+		pass(time.Hour + lateAfter + time.Minute)
+		if !m.State().Late(time.Now()) {
+			t.Errorf("not late after more than it may take: %+v", m.State())
+		}
+		pass(time.Hour)
+		if m.State().Late(time.Now()) || m.State().Last.IsZero() {
+			t.Errorf("late when it was made: %+v", m.State())
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -13,6 +14,9 @@ import (
 
 // kubeletMinorsOlder is by how many minor versions a kubelet may be older than its server.
 const kubeletMinorsOlder = 3
+
+// setpointMark is in the version of Setpoint's kubelets, before the release: v1.37.2+setpoint.0.1.0.
+const setpointMark = "+setpoint"
 
 // lowestLevel holds any cluster where it is: a level never falls.
 const lowestLevel = 1
@@ -47,7 +51,7 @@ type Part struct {
 	// Level is the highest feature level that a server can apply.
 	Level  uint64 `json:"level,omitempty"`
 	Leader bool   `json:"leader,omitempty"`
-	// Current: it has the release already.
+	// Current: it has the release already, or is a node of another kubelet, which is upgraded by its own means.
 	Current bool `json:"current"`
 }
 
@@ -57,7 +61,9 @@ func Of(to Release, report clusterstatus.Report, nodes []corev1.Node) Plan {
 	for _, s := range report.Servers {
 		p.addServer(s)
 	}
-	if p.Held != 0 {
+	if p.Held >= to.Level {
+		p.Held = 0 // it keeps the cluster from nothing that this release has
+	} else if p.Held != 0 {
 		p.Held = max(p.Held, p.Level)
 	}
 	slices.SortStableFunc(p.Parts, func(a, b Part) int { return cmp.Compare(rank(a), rank(b)) })
@@ -99,7 +105,11 @@ func (p *Plan) addServer(s clusterstatus.Server) {
 
 func (p *Plan) addNode(node *corev1.Node) {
 	kubelet := node.Status.NodeInfo.KubeletVersion
-	p.Parts = append(p.Parts, Part{Kind: "node", Name: node.Name, Kubernetes: kubelet, Current: kubelet == p.To.Kubernetes})
+	part := Part{Kind: "node", Name: node.Name}
+	kubernetes, release, ours := strings.Cut(kubelet, setpointMark)
+	part.Kubernetes, part.Setpoint = kubernetes, strings.TrimPrefix(release, ".")
+	part.Current = !ours || kubernetes == p.To.Kubernetes && part.Setpoint == p.To.Setpoint
+	p.Parts = append(p.Parts, part)
 	if why := skew(kubelet, p.To.Kubernetes); why != "" {
 		p.Against = append(p.Against, fmt.Sprintf("node %s: its kubelet %s %s", node.Name, kubelet, why))
 	}

@@ -36,16 +36,17 @@ func TestSteps(t *testing.T) {
 		nodes   []corev1.Node
 		want    []string // the beginnings of the steps
 	}{
-		{"the leader last, then the node", to, old, []corev1.Node{node("n", "v1.36.0")},
+		{"the leader last, then the node", to, old, []corev1.Node{node("n", "v1.36.0+setpoint")},
 			[]string{"make a backup", "server a", "server c", "server b", "node n:", "the feature level rises from 3 to 4 by itself"}},
 		{"half-way", to, []clusterstatus.Server{server("a", "0.2.0", 4, 3, 0), old[1], server("c", "0.2.0", 4, 3, 0)}, nil,
 			[]string{"make a backup", "server b", "the feature level rises from 3 to 4 by itself"}},
 		{"a release that tells nothing of itself", to, []clusterstatus.Server{server("a", "", 0, 0, 0)}, nil,
 			[]string{"make a backup", "server a", "the feature level rises to 4 by itself"}},
 		{"held", to, []clusterstatus.Server{server("a", "0.2.0", 4, 3, 3)}, nil, []string{"the cluster is held at feature level 3"}},
-		{"all is done", to, []clusterstatus.Server{server("a", "0.2.0", 4, 4, 0)}, []corev1.Node{node("n", "v1.37.1")}, nil},
+		{"a hold that holds nothing", to, []clusterstatus.Server{server("a", "0.2.0", 4, 3, 4)}, nil, []string{"the feature level rises from 3"}},
+		{"all is done", to, []clusterstatus.Server{server("a", "0.2.0", 4, 4, 0)}, []corev1.Node{node("n", "v1.37.1+setpoint.0.2.0"), node("other", "v1.36.3")}, nil},
 		{"the same formats", Release{"0.1.1", "v1.37.1", 3}, old[:1], nil, []string{"make a backup", "server a"}},
-		{"many nodes", Release{"0.1.0", "v1.37.1", 3}, old, []corev1.Node{node("n", "v1.36.0"), node("m", "v1.35.0")},
+		{"many nodes", Release{"0.1.0", "v1.37.1", 3}, old, []corev1.Node{node("n", "v1.37.1+setpoint.0.0.9"), node("m", "v1.36.1+setpoint.0.1.0")},
 			[]string{"2 nodes, in any order"}},
 	} {
 		p := Of(c.to, clusterstatus.Report{Servers: c.servers}, c.nodes)

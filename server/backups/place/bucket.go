@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// putTimeout is what a file may take to get there and to be read back.
-	putTimeout = 2 * time.Hour
 	// askTimeout is what a list or a removal may take.
 	askTimeout = 2 * time.Minute
 	// partBytes is how much is sent in one request, and how much memory that takes. The protocol takes 10,000 parts of a file.
@@ -50,14 +48,14 @@ func newBucket(name, prefix string, s3 S3) (*bucket, error) {
 
 // Put implements Place. An upload that fails leaves nothing under the name.
 func (b *bucket) Put(ctx context.Context, _, name string, fill func(io.Writer) error) (bytes int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	ctx, cancel := context.WithTimeout(ctx, PutTimeout)
 	defer cancel()
 	written, err := b.upload(ctx, name, fill)
 	if err != nil {
 		return 0, err
 	}
 	if err := b.readBack(ctx, name, written); err != nil {
-		return 0, errors.Join(err, b.Remove(ctx, name))
+		return 0, errors.Join(err, b.Remove(context.WithoutCancel(ctx), name)) // also when it took too long, or the server stops
 	}
 	return written.bytes, nil
 }
@@ -91,10 +89,10 @@ func (b *bucket) readBack(ctx context.Context, name string, written content) err
 }
 
 // Files implements Place. Keys below a further slash are none.
-func (b *bucket) Files(ctx context.Context, max int) (files []File, err error) {
+func (b *bucket) Files(ctx context.Context, prefix string, max int) (files []File, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel() // ends a list that is not read to its end
-	for object := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix}) {
+	for object := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix}) {
 		if object.Err != nil {
 			return nil, b.said(object.Err)
 		}

@@ -7,7 +7,7 @@
 //   - Put returns without an error when what was written is there under its name and was read back, byte for byte the same (SHA-256).
 //     In a folder no part of it ever has that name. In a bucket a file has it when its upload ended, and is removed again if what is
 //     read back is not what was written.
-//   - Nothing waits for ever at a bucket: an answer has to begin within a minute, a whole Put has putTimeout.
+//   - No server waits for ever at a bucket: an answer has to begin within a minute, a whole Put has PutTimeout.
 //   - A bucket takes memory for one piece of partBytes; a file there is at most 10,000 of those.
 //
 // The folder has to exist: one that is not mounted is not made anew. Who may use a bucket is said by AWS_ACCESS_KEY_ID and

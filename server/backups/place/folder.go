@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/setpoint-io/setpoint/raftstore/backup"
 )
@@ -32,9 +33,12 @@ func (f folder) Put(_ context.Context, owner, name string, fill func(io.Writer) 
 }
 
 // Files implements Place.
-func (f folder) Files(_ context.Context, max int) (files []File, err error) {
+func (f folder) Files(_ context.Context, prefix string, max int) (files []File, err error) {
 	entries, err := os.ReadDir(string(f))
 	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), prefix) {
+			continue
+		}
 		info, err := entry.Info()
 		if err != nil || !info.Mode().IsRegular() {
 			continue // gone meanwhile, or no file

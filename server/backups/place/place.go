@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7/pkg/s3utils"
 	"github.com/spf13/pflag"
@@ -17,6 +18,9 @@ import (
 
 // scheme begins the address of a bucket.
 const scheme = "s3://"
+
+// PutTimeout is what a file may take to get into a bucket and to be read back.
+const PutTimeout = 2 * time.Hour
 
 // File is a file by its name.
 type File struct {
@@ -29,8 +33,8 @@ type Place interface {
 	// Put makes a file of what fill writes, and says how long it is. An owner puts one at a time; what his former process has left of
 	// one in a folder is written over.
 	Put(ctx context.Context, owner, name string, fill func(io.Writer) error) (bytes int64, err error)
-	// Files are at most max files, by name.
-	Files(ctx context.Context, max int) ([]File, error)
+	// Files are at most max of the files whose names begin with prefix, by name.
+	Files(ctx context.Context, prefix string, max int) ([]File, error)
 	// Open reads one. The error wraps fs.ErrNotExist if there is none.
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
 	// Remove is no error if there is none.

@@ -72,7 +72,7 @@ func read(t *testing.T, p Place, name string) string {
 
 func names(t *testing.T, p Place) (names []string) {
 	t.Helper()
-	files, err := p.Files(t.Context(), 100)
+	files, err := p.Files(t.Context(), "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,10 @@ func TestPlaces(t *testing.T) {
 			if diff := cmp.Diff([]string{"a", "c"}, names(t, p)); diff != "" {
 				t.Error(diff)
 			}
-			if files, err := p.Files(t.Context(), 1); err != nil || len(files) != 1 || files[0].Bytes != 9 {
+			if files, err := p.Files(t.Context(), "c", 9); err != nil || len(files) != 1 || files[0].Name != "c" {
+				t.Errorf("those of c: %v %v", files, err)
+			}
+			if files, err := p.Files(t.Context(), "", 1); err != nil || len(files) != 1 || files[0].Bytes != 9 {
 				t.Errorf("one file: %v %v", files, err)
 			}
 			if _, err := p.Open(t.Context(), "b"); !errors.Is(err, fs.ErrNotExist) {
@@ -192,6 +195,26 @@ func TestWhatABucketAnswers(t *testing.T) {
 	cancel()
 	if _, err := at(t, "s3://backups", s3).Put(ctx, "me", "a", text("text of a")); !errors.Is(err, context.Canceled) {
 		t.Errorf("when the server stops: %v", err)
+	}
+}
+
+// TestStoppedWhileItIsReadBack: a file that nobody has read back does not stay.
+func TestStoppedWhileItIsReadBack(t *testing.T) {
+	s, s3 := newStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	between := func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodHead {
+			stop()
+		}
+		return false
+	}
+	s.between.Store(&between)
+	p := at(t, "s3://backups", s3)
+	if _, err := p.Put(ctx, "me", "a", text("text of a")); !errors.Is(err, context.Canceled) {
+		t.Errorf("not stopped: %v", err)
+	}
+	if got := names(t, p); got != nil {
+		t.Errorf("%v is there", got)
 	}
 }
 
