@@ -75,7 +75,7 @@ func plan(d *appsv1.Deployment, seen observed, now time.Time) todo {
 	case r.scaling():
 		r.refresh()
 		r.resize()
-		steady = false
+		steady = r.rollsBack()
 	case d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType:
 		r.refresh()
 		waits = r.recreate()

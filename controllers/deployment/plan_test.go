@@ -366,6 +366,34 @@ func TestRolloutOfNoPodsNamesItsReplicaSet(t *testing.T) {
 	}
 }
 
+// Another number of replicas and an earlier template in one apply, after a rollout that has timed out: the verdict on that one is not told
+// of the new one, whose pods are there. Another number alone changes no verdict.
+func TestRollbackThatScalesDropsTheLastVerdict(t *testing.T) {
+	for name, c := range map[string]struct{ image, want string }{
+		"an earlier template": {"v1", "True " + reasonUpdated},
+		"the same template":   {"v2", "False " + reasonTimedOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{d: newDeployment(6, 2, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+			w.d.Spec.ProgressDeadlineSeconds = new(int32(60))
+			w.d.Spec.Template.Spec.Containers[0].Image = "v1"
+			w.settle()
+			w.d.Spec.Template.Spec.Containers[0].Image = "v2"
+			w.step()
+			w.sets[1].Status = appsv1.ReplicaSetStatus{Replicas: 2} // none gets available
+			w.step()
+			w.now = w.now.Add(2 * time.Minute)
+			w.step()
+			w.d.Spec.Replicas, w.d.Spec.Template.Spec.Containers[0].Image = new(int32(5)), c.image
+			w.step()
+			is := progress.Find(w.d.Status.Conditions, appsv1.DeploymentProgressing)
+			if got := fmt.Sprintf("%s %s", is.Status, is.Reason); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // A ReplicaSet beyond the history is removed, and not resized in the same pass: its pods would be asked for, and missing.
 func TestRemovedReplicaSetsAreNotResized(t *testing.T) {
 	w := &world{d: newDeployment(1, 1, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}

@@ -91,6 +91,13 @@ func (r *rollout) refresh() {
 	}
 }
 
+// rollsBack tells whether this pass makes an older ReplicaSet the current one. Its pods are progress, and that the last rollout has
+// timed out is not told of the new one. Upstream judges so too: its pass that scales fails by its own write of the revision,
+// and the next one does not scale.
+func (r *rollout) rollsBack() bool {
+	return r.current != nil && r.current.Annotations[revisionAnnotation] != r.todo.revision
+}
+
 // newSet is the ReplicaSet of the present template.
 func (r *rollout) newSet(revision string) *appsv1.ReplicaSet {
 	d := r.d
