@@ -113,7 +113,9 @@ func (c *controller) pass(ctx context.Context, key reconcile.Key, hpa *autoscali
 	o := c.observe(ctx, key, hpa, target.scale)
 	p := planOf(o)
 	if p.rescale {
-		if err := c.rescale(ctx, target, p.wanted); err != nil {
+		err := c.rescale(ctx, target, p.wanted)
+		o.now = c.env.Now() // a scale that others write meanwhile is tried again, after pauses
+		if err != nil {
 			p.refused(&o, err)
 		} else {
 			p.rescaled(&o)

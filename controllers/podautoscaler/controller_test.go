@@ -13,8 +13,10 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
@@ -27,6 +29,9 @@ type fake struct {
 	use   int64
 	scale autoscalingv1.Scale
 	err   error
+	// refusal is what a write of the scale gets, and refused when the last one did.
+	refusal error
+	refused time.Time
 }
 
 func (f *fake) Resource(context.Context, string, labels.Selector, corev1.ResourceName, string) (map[string]sample, error) {
@@ -51,6 +56,10 @@ func (f *fake) again(context.Context, target) (*autoscalingv1.Scale, error) {
 func (f *fake) update(_ context.Context, _ target, next *autoscalingv1.Scale) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.refusal != nil {
+		f.refused = time.Now()
+		return f.refusal
+	}
 	f.scale.Spec.Replicas = next.Spec.Replicas
 	return nil
 }
@@ -121,6 +130,27 @@ func TestItFollowsTheLoad(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if synctest.Wait(); f.replicas() != 1 {
 			t.Errorf("%d replicas after it ended", f.replicas())
+		}
+	})
+}
+
+// A scale that others always write first is tried several times. The condition holds since the last time, not since the first.
+func TestSinceWhenAScaleIsRefused(t *testing.T) {
+	bubble(t, func(w *reconciletest.World, f *fake) {
+		f.load(1000)
+		f.mu.Lock()
+		f.refusal = apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", nil)
+		f.mu.Unlock()
+		time.Sleep(period + period/2)
+		synctest.Wait()
+		hpa, err := w.Client.AutoscalingV2().HorizontalPodAutoscalers("ns").Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range hpa.Status.Conditions {
+			if c.Type == autoscalingv2.AbleToScale && (c.Reason != "FailedUpdateScale" || !c.LastTransitionTime.Time.Equal(f.refused)) {
+				t.Errorf("%s since %v, was refused last at %v", c.Reason, c.LastTransitionTime, f.refused)
+			}
 		}
 	})
 }
