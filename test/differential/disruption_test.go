@@ -111,13 +111,19 @@ func addPod(w *world, p *corev1.Pod, owner string) {
 	reconciletest.Add(w.World, p)
 }
 
-// scale changes the controllers. Upstream sees that with the next change of a pod, so one changes.
+// scale changes the controllers. Ours counts after each, and upstream's when it is reminded, so it is, after each.
 func (l *disruptionWorld) scale(w *world, n int32) {
 	apps := w.Client.AppsV1()
+	seen := func() {
+		l.remind(w)
+		pause(time.Millisecond) // the next reminder is another one
+	}
 	change(w, apps.Deployments(w.namespace), "deployment", func(d *appsv1.Deployment) { d.Spec.Replicas = &n })
+	seen()
 	change(w, apps.ReplicaSets(w.namespace), "replicaset", func(rs *appsv1.ReplicaSet) { rs.Spec.Replicas = &n })
+	seen()
 	change(w, apps.StatefulSets(w.namespace), "statefulset", func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n })
-	l.remind(w)
+	seen()
 }
 
 // remind: upstream counts again when the budget or one of its pods changes, not when a controller or a pod's labels do.
