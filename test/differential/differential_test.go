@@ -37,7 +37,10 @@ func TestWorlds(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			c := &comparison{t: t, kind: k, excused: map[string]int{}}
 			for first := *seed; c.played < *worlds; first += worldsEach {
-				c.playBoth(first)
+				ours, theirs := play(t, k, k.sides[0], first), play(t, k, k.sides[1], first)
+				for i := range ours {
+					c.compare(first, i, ours[i], theirs[i])
+				}
 			}
 			t.Logf("%d worlds from seed %d: %d steps, %d worlds differ: %v", c.played, *seed, c.steps, len(c.differ), c.differ)
 			t.Logf("%d worlds in which upstream itself does one or the other, and once what we do", c.chance)
@@ -54,21 +57,22 @@ func TestWorlds(t *testing.T) {
 	t.Run("preemption", schedulerPreemption)
 }
 
-// found are the seeds of worlds that showed a fault of ours, each the first of those that share a bubble.
+// found are the seeds of worlds that showed a fault of ours.
 var found = map[string][]uint64{
 	"autoscaler": {20585},               // since when a scale is refused, where others always write first
-	"deployment": {20297, 20433, 20697}, // an earlier template and another scale in one change, after a rollout that had timed out
+	"deployment": {20187, 20299, 20700}, // an earlier template and another scale in one change, after a rollout that had timed out
 }
 
-// TestFoundWorlds: where a fault was mended, no status is one that upstream could not have published: there is no chance to allow for.
+// TestFoundWorlds: where a fault was mended there is no chance to allow for, neither for states nor for statuses. Such a world is the first of
+// its bubble, and the others are not judged.
 func TestFoundWorlds(t *testing.T) {
 	for _, k := range kinds {
-		c := &comparison{t: t, kind: k, excused: map[string]int{}}
 		for _, first := range found[k.name] {
-			c.playBoth(first)
-		}
-		if len(c.odd) > 0 {
-			t.Errorf("%s: seeds %v have a status that upstream did not publish", k.name, c.odd)
+			c := &comparison{t: t, kind: k, excused: map[string]int{}}
+			c.compare(first, 0, play(t, k, k.sides[0], first)[0], play(t, k, k.sides[1], first)[0])
+			if len(c.odd) > 0 {
+				t.Errorf("%s, seed %d: a status that upstream did not publish", k.name, first)
+			}
 		}
 	}
 }
@@ -92,15 +96,6 @@ type comparison struct {
 	odd                   []uint64
 	differ                []uint64
 	excused               map[string]int
-}
-
-// playBoth plays the worlds of a bubble on both sides, and compares them.
-func (c *comparison) playBoth(first uint64) {
-	c.t.Helper()
-	ours, theirs := play(c.t, c.kind, c.kind.sides[0], first), play(c.t, c.kind, c.kind.sides[1], first)
-	for i := range ours {
-		c.compare(first, i, ours[i], theirs[i])
-	}
 }
 
 // compare compares a world up to the first step after which the sides differ. We may do whatever upstream does in one
