@@ -63,8 +63,8 @@ var found = map[string][]uint64{
 	"deployment": {20187, 20299, 20700}, // an earlier template and another scale in one change, after a rollout that had timed out
 }
 
-// TestFoundWorlds: where a fault was mended there is no chance to allow for, neither for states nor for statuses. Such a world is the first of
-// its bubble, and the others are not judged.
+// TestFoundWorlds: where a fault was mended there is no chance to allow for, neither for states nor for statuses. Such a world is the
+// first of its bubble, and the others are not judged.
 func TestFoundWorlds(t *testing.T) {
 	for _, k := range kinds {
 		for _, first := range found[k.name] {

@@ -236,6 +236,17 @@ func noMoreFinished(count string, counts map[string]int64, shown span) bool {
 	return true
 }
 
+// fewerCurrent is why upstream's StatefulSets may count fewer pods of the current revision than ours.
+const fewerCurrent = "upstream takes every outdated pod that it deletes off those of the current revision, also one of another"
+
+// noFewerCurrent is that of StatefulSets with this excuse: there may be more of the current revision, up to all that are there.
+func noFewerCurrent(count string, counts map[string]int64, shown span) bool {
+	if count == "currentReplicas" {
+		return shown.low <= counts[count] && counts[count] <= counts["replicas"]
+	}
+	return between(count, counts, shown)
+}
+
 // counts are the names of all counts; one that is missing is 0.
 func (k *shown) counts(s status) map[string]bool {
 	all := map[string]bool{}
@@ -289,6 +300,12 @@ func (c *comparison) judge(first uint64, i int, ours, theirs history) {
 		step, odd := oddStatus(steps, ours, may)
 		if odd == nil {
 			return
+		}
+		if run == statusRuns && c.kind.name == "statefulset" {
+			if _, other := oddStatus(steps, ours, noFewerCurrent); other == nil {
+				c.excused[fewerCurrent]++
+				return
+			}
 		}
 		if run == statusRuns {
 			c.odd = append(c.odd, first+uint64(i))
