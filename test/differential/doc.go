@@ -22,5 +22,5 @@
 // module is one of its own. `make differential WORLDS=N SEED=S KIND=K RUNS=R` runs it. A world is compared up to the
 // first step after which the sides differ. Upstream goes through maps, so it may do one or the other: it plays a world
 // that differs up to R times, and once is enough. Where the sides differ on purpose, the workload's excuse says why,
-// and the excused worlds are counted.
+// and the excused worlds are counted. Worlds that showed a fault of ours are played in every run (TestFoundWorlds).
 package differential
