@@ -24,6 +24,9 @@ const (
 	// streamFilesPart of the files that the process may open.
 	maxStreams, maxStreamsEach, maxStreamsPrivileged = 4000, 1000, 1000
 	streamFilesPart                                  = 4
+	// streamBytes is what a stream takes that this server translates from WebSocket to SPDY, the garbage collector's part included. All
+	// have one in streamMemoryPart of the memory at most.
+	streamBytes, streamMemoryPart = 1 << 20, 2
 )
 
 // tooManyRetryAfterSeconds is when a client that has too many may come again.
@@ -34,9 +37,10 @@ type Shares struct{ watches, streams *shares.Places }
 
 // NewShares makes them for a server, with nothing taken.
 func NewShares() *Shares {
+	streams := min(shares.OfFiles(2*maxStreams, streamFilesPart)/2, shares.OfMemory(maxStreams, streamBytes, streamMemoryPart))
 	return newShares(
 		shares.Limits{All: maxWatches, Each: maxWatchesEach, Privileged: maxWatchesPrivileged},
-		shares.Limits{All: shares.OfFiles(2*maxStreams, streamFilesPart) / 2, Each: maxStreamsEach, Privileged: maxStreamsPrivileged},
+		shares.Limits{All: streams, Each: maxStreamsEach, Privileged: maxStreamsPrivileged},
 	)
 }
 

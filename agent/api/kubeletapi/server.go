@@ -165,7 +165,7 @@ func newServer(cfg Config) *server {
 	return &server{
 		Config: cfg, layers: make(chan struct{}, layersMax),
 		dials:   newSharing("connections of servers to pods of this node", dialsMax, podDialsMax),
-		streams: newSharing("streams of pods of this node", streamsMax, podStreamsMax),
+		streams: newSharing("streams of pods of this node", shares.OfMemory(streamsMax, streamBytes, streamMemoryPart), podStreamsMax),
 		looks:   newLooks(),
 		samples: samples{seat: make(chan struct{}, 1)},
 

@@ -13,6 +13,9 @@ const (
 	dialsMax, podDialsMax = 1024, 256
 	// streamsMax bounds the logs, exec, attach and port-forward streams of this node's pods at once, podStreamsMax those of one pod.
 	streamsMax, podStreamsMax = 1024, 256
+	// streamBytes is what one takes of the agent's memory, the garbage collector's part included: SPDY compresses headers, and has half of
+	// it for that. All have one in streamMemoryPart of the memory at most.
+	streamBytes, streamMemoryPart = 1 << 20, 2
 )
 
 // sharing divides what is open to the pods of this node: among namespaces, and so that one pod does not have all of its namespace.
