@@ -311,26 +311,39 @@ func TestNodePortsInManyWorlds(t *testing.T) {
 	}
 }
 
-// TestNoNodePortIsDrawnThatAMachineHas: of the range, all but a few are a server's, and a twin of another protocol takes none either.
+// TestNoNodePortIsDrawnThatAMachineHas: of the range, all but a few are a server's, or host ports of pods, and a twin of another protocol
+// takes none either. A node that says of all that pods have them keeps nobody from node ports.
 func TestNoNodePortIsDrawnThatAMachineHas(t *testing.T) {
 	w := &portWorld{t: t, log: raftstoretest.NewLocal(state.Options{}), services: map[string]*corev1.Service{}, refusals: map[string]int{}}
 	w.start()
 	mustDo[corev1.Namespace](t, w.server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"a"}}`})
-	ports := map[reserved.Port]reserved.Use{}
+	servers, pods, all := map[reserved.Port]reserved.Use{}, map[reserved.Port]reserved.Use{}, map[reserved.Port]reserved.Use{}
 	for number := int32(30000); number <= 32767; number++ {
-		if number%20 != 0 {
-			ports[reserved.TCP(number)] = reserved.API
+		switch all[reserved.TCP(number)] = reserved.Pod; {
+		case number%20 == 0:
+		case number%2 == 0:
+			servers[reserved.TCP(number)] = reserved.API
+		default:
+			pods[reserved.TCP(number)] = reserved.Pod
 		}
 	}
-	w.book.SetServers([]reserved.Machine{{Name: "server s", Ports: ports}})
-	for i := range 20 {
+	w.book.SetServers([]reserved.Machine{{Name: "server s", Ports: servers}})
+	w.book.SetNode("n", &reserved.Machine{Name: "node n", Ports: pods})
+	for i := range 21 {
+		if i == 20 {
+			w.book.SetNode("stolen", &reserved.Machine{Name: "node stolen", Ports: all})
+		}
 		s := &corev1.Service{}
 		s.Namespace, s.Name, s.Spec.Type = "a", fmt.Sprint("s", i), corev1.ServiceTypeLoadBalancer
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		s.Spec.Ports = []corev1.ServicePort{
-			{Name: "u", Port: 53, Protocol: corev1.ProtocolUDP, NodePort: 31001 + int32(i)}, {Name: "t", Port: 53, Protocol: corev1.ProtocolTCP},
+			{Name: "u", Port: 53, Protocol: corev1.ProtocolUDP, NodePort: 30002 + 20*int32(i)}, {Name: "t", Port: 53, Protocol: corev1.ProtocolTCP},
 		}
 		w.write(http.MethodPost, "/api/v1/namespaces/a/services", s, nil)
+		health := w.services["a/"+s.Name].Spec.HealthCheckNodePort
+		if i < 20 && pods[reserved.TCP(health)] != "" {
+			t.Errorf("health check node port %d is a pod's", health)
+		}
 	}
 	w.judge()
 }

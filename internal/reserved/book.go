@@ -312,6 +312,13 @@ func (b *Book) Anywhere(port Port) (Holding, bool) {
 	return b.first(port, true, "some machines of the cluster")
 }
 
+// Told reports whether some machine has the port for anything, a pod's host port too.
+func (b *Book) Told(port Port) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return len(b.uses[port]) > 0
+}
+
 // everywhere needs b.mu.
 func (b *Book) everywhere(port Port) (Holding, bool) {
 	return b.first(port, false, "every machine of the cluster")

@@ -211,10 +211,13 @@ func (a Allocator) assignHealthPort(v *storage.View, s *corev1.Service, drawn ma
 	return err
 }
 
+// drawNodePort avoids the host ports of pods, whose packets a node port would take, as long as that leaves some: nodes tell of them, and a
+// stolen one could tell of all.
 func (a Allocator) drawNodePort(v *storage.View, protocol corev1.Protocol, drawn map[int32]bool) (int32, error) {
-	for range portDraws {
+	for i := range portDraws {
 		port := nodePortMin + rand.Int32N(nodePortMax-nodePortMin+1)
-		if !drawn[port] && v.Claimed(portClaim(port)) == "" && !a.reserves(protocol, port) {
+		avoided := i < portDraws/2 && a.Reserved != nil && a.Reserved.Told(reserved.Port{Protocol: protocol, Number: port})
+		if !drawn[port] && v.Claimed(portClaim(port)) == "" && !a.reserves(protocol, port) && !avoided {
 			drawn[port] = true
 			return port, nil
 		}
