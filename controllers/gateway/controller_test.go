@@ -371,7 +371,12 @@ func TestAGatewayIsToldWhyItHasNoAddress(t *testing.T) {
 		}
 		expect("g", "False", "it waits for an address of its own: Service gateway-g has none: PoolShare: 2 belong to namespace ns")
 		service.Status.Conditions, service.Status.LoadBalancer.Ingress = nil, []corev1.LoadBalancerIngress{{IP: "192.0.2.64"}}
-		if _, err := services.UpdateStatus(t.Context(), service, metav1.UpdateOptions{}); err != nil {
+		if service, err = services.UpdateStatus(t.Context(), service, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect("g", "False", "a listener waits for a node port")
+		service.Spec.Ports[0].NodePort = 30080
+		if _, err := services.Update(t.Context(), service, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		expect("g", "True", "")

@@ -75,13 +75,13 @@ func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState
 		programmed.Status, programmed.Reason, programmed.Message = metav1.ConditionFalse, string(v1.GatewayReasonInvalid), "it is not accepted"
 	case len(addresses) == 0 && served:
 		programmed.Status, programmed.Reason = metav1.ConditionFalse, string(v1.GatewayReasonAddressNotAssigned)
-		programmed.Message = "it waits for an address of its own"
-		if lacks != "" {
-			programmed.Message += ": " + lacks
-		}
+		programmed.Message = because("it waits for an address of its own", lacks)
 	case len(addresses) == 0:
 		programmed.Status, programmed.Reason = metav1.ConditionFalse, string(v1.GatewayReasonAddressNotAssigned)
 		programmed.Message = "no ready node serves Gateways: those do that have --ingress-http-port or --ingress-https-port"
+	case slices.ContainsFunc(state.Listeners, isPending):
+		programmed.Status, programmed.Reason = metav1.ConditionFalse, string(v1.GatewayReasonPending)
+		programmed.Message = because("a listener waits for a node port", lacks)
 	}
 	if accepted {
 		changed.Status.Addresses = statusAddresses(addresses)
@@ -100,6 +100,19 @@ func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState
 		changed.Status.Listeners = append(changed.Status.Listeners, next)
 	}
 	return c.update(ctx, "gateways", "Gateway", g, changed, g.Status, changed.Status)
+}
+
+// because adds a reason, if there is one.
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+func isPending(l v1.ListenerStatus) bool {
+	c := meta.FindStatusCondition(l.Conditions, string(v1.ListenerConditionProgrammed))
+	return c != nil && c.Reason == string(v1.ListenerReasonPending)
 }
 
 // attached is not said while there never was a ListenerSet.
