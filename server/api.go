@@ -214,7 +214,8 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	a.config.parts.Check(a.partChecks())
 	a.admin = admin.New(admin.Config{
 		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.config.identity.keeper.Expiries,
-		Encryption: a.atRest.Status, Backups: a.config.maker, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer, Logger: a.config.Logger,
+		Encryption: a.atRest.Status, Backups: a.config.maker, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer,
+		ServerToken: a.serverToken(c.typed), Logger: a.config.Logger,
 	})
 	return nil
 }
@@ -277,7 +278,9 @@ func (a *api) audit() apiserver.Audit {
 // services are what the parts say to each other on the API's port.
 func (a *api) services(client kubernetes.Interface) []apiserver.Service {
 	pattern, handler := a.config.log.Handler()
-	services := []apiserver.Service{{Prefix: pattern, Handler: handler, Allow: auth.IsServer, Traffic: apiserver.Parts}, a.joinService(client)}
+	services := []apiserver.Service{
+		{Prefix: pattern, Handler: handler, Allow: auth.IsServer, Traffic: apiserver.Parts}, a.joinService(client), a.joinServerService(client),
+	}
 	services = append(services, a.admin.Services()...)
 	services = append(services, a.config.parts.Services()...)
 	return append(services, a.config.liveness.Services()...)

@@ -28,6 +28,7 @@ POST /setpoint.v1.ClusterService/Members                               +     +  
 POST /setpoint.v1.ClusterService/Loops                                 +     +      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Why                                   +     +      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Change                                +     -      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/ServerToken                           +     -      -    -       -       -         -    -       -
 GET /setpoint.v1.ClusterService/Backup                                 +     -      -    -       -       -         -    -       -
 POST /setpoint.v1.PartsService/Report                                  +     +      -    -       -       -         -    -       -
 GET /setpoint.v1.PartsService/containerLogs/                           +     +      -    -       -       -         -    -       -
@@ -35,6 +36,7 @@ POST /setpoint.raftstore.forward.v1.PeerService/                       -     +  
 POST /setpoint.session.v1.SessionService/                              -     -      -    -       +       -         +    -       -
 POST /setpoint.session.v1.DigestService/                               +     +      -    -       -       -         -    -       -
 POST /setpoint.v1.JoinService/Join                                     +     +      +    +       +       -         +    +       +
+POST /setpoint.v1.ServerJoinService/Join                             +     +      +    +       +       -         +    +       +
 GET /healthz                                                           +     +      +    +       +       -         +    +       +
 GET /metrics                                                           +     +      -    -       -       -         -    -       -
 GET /debug/pprof/cmdline                                               +     +      -    -       -       -         -    -       -

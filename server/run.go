@@ -44,7 +44,9 @@ const signingDurationMin = time.Minute
 type Options struct {
 	Name, DataDir, AdvertiseAddress, InitialServers string
 	TrustDir, TokenFile                             string
-	GossipAddress                                   string
+	// Join are servers of the cluster that this one joins.
+	Join          []string
+	GossipAddress string
 	settings.Options
 	Admission                   choice.Flags
 	AdmissionConfigFile         string
@@ -75,7 +77,7 @@ var (
 // Parsed are Options whose texts have been read.
 type Parsed struct {
 	Options
-	servers   []trust.Server // all replicas; without a list this one is alone
+	servers   []trust.Server // all replicas; without a list this one is alone; none if it joins others
 	cluster   settings.Cluster
 	admission configuration.Configuration
 }
@@ -92,7 +94,7 @@ func (o Options) Parse() (*Parsed, error) {
 	case o.HoldFeatureLevel > raftstore.FeatureLevel:
 		return nil, errHold
 	}
-	servers, err := trust.ServersOf(o.Name, o.AdvertiseAddress, o.InitialServers)
+	servers, err := o.parseServers()
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +108,14 @@ func (o Options) Parse() (*Parsed, error) {
 		access.Validate(o.Authentication, o.AuthorizationFile), o.Audit.Validate(), o.Encryption.Validate(),
 		o.Backups.Validate(),
 	)
+}
+
+// parseServers are the replicas that the flags name.
+func (o *Options) parseServers() ([]trust.Server, error) {
+	if len(o.Join) == 0 {
+		return trust.ServersOf(o.Name, o.AdvertiseAddress, o.InitialServers)
+	}
+	return nil, o.validateJoin()
 }
 
 // isInitial reports whether this server is one of the list. Another joins them.
@@ -148,7 +158,8 @@ func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 		return err
 	}
 	server, err := Start(ctx, Config{
-		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: o.servers, AdvertiseAddress: o.AdvertiseAddress,
+		Name: o.Name, DataDir: o.DataDir, Trust: cluster,
+		InitialServers: o.servers, Known: o.known(cluster), AdvertiseAddress: o.AdvertiseAddress,
 		ListenAddress: o.listenAddress(o.servers), Gossip: o.gossip(), Logger: o.Logger, Cluster: o.cluster,
 		DisabledAdmission: o.Admission.LeftOut(),
 		EnabledAdmission:  o.Admission.Added(), AdmissionConfiguration: o.admission, Flags: o.Flags,
@@ -162,13 +173,14 @@ func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 	if err := trust.LinkKubeconfig(o.DataDir, o.trustDir(), trust.AdminKubeconfig); err != nil {
 		o.Logger.Warn("setpoint kubectl will not find this cluster by itself", "err", err)
 	}
-	return errors.Join(o.waitFor(ctx, server), server.Stop(), stopAudit())
+	return errors.Join(o.waitFor(ctx, server, cluster), server.Stop(), stopAudit())
 }
 
 // waitFor returns when the replica fails, also before the server is ready, or when ctx ends.
-func (o *Options) waitFor(ctx context.Context, server *Server) error {
+func (o *Options) waitFor(ctx context.Context, server *Server, cluster *trust.Cluster) error {
 	ready, cancel := context.WithCancel(ctx)
 	var announcing sync.WaitGroup
+	announcing.Go(func() { o.becomeMember(ready, server, cluster) })
 	announcing.Go(func() { o.announce(ready, server) })
 	defer announcing.Wait()
 	defer cancel()
@@ -196,13 +208,16 @@ func (o *Options) trustDir() string {
 	return o.DataDir
 }
 
-// trust loads what `cluster init` wrote. A server that is alone makes its own.
+// trust loads what `cluster init` wrote. A server that is alone makes its own, one that joins gets it.
 func (o *Options) trust(ctx context.Context, servers []trust.Server) (*trust.Cluster, error) {
 	var cluster *trust.Cluster
 	var err error
-	if len(servers) == 1 && o.isInitial(servers) {
+	switch {
+	case len(o.Join) > 0:
+		cluster, err = o.adopted(ctx)
+	case len(servers) == 1 && o.isInitial(servers):
 		cluster, err = trust.InitCluster(o.trustDir(), servers, time.Now())
-	} else {
+	default:
 		cluster, err = o.awaitTrust(ctx)
 	}
 	if err != nil {
@@ -229,6 +244,9 @@ func (o *Options) checkToken(cluster *trust.Cluster) error {
 		return nil
 	}
 	text, err := os.ReadFile(o.TokenFile)
+	if errors.Is(err, os.ErrNotExist) && len(o.Join) > 0 {
+		return nil // whoever has joined needs it no more
+	}
 	if err != nil {
 		return err
 	}

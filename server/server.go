@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,6 +98,8 @@ type Config struct {
 	Trust *trust.Cluster
 	// InitialServers are the replicas and where they are now.
 	InitialServers []trust.Server
+	// Known are further replicas that are asked whether there is a cluster: where the record of the founding saw them last.
+	Known []trust.Server
 	// AdvertiseAddress is where the others reach a replica that is not among them,
 	// host:port.
 	AdvertiseAddress string
@@ -267,9 +270,9 @@ func openLog(ctx context.Context, config Config, i *identity, revoked *revocatio
 	if err != nil {
 		return nil, err
 	}
-	servers := make([]raftstore.Server, len(config.InitialServers))
-	for n, server := range config.InitialServers {
-		servers[n] = raftstore.Server{ID: server.Name, Address: server.Endpoint}
+	var servers []raftstore.Server
+	for _, server := range slices.Concat(config.InitialServers, config.Known) {
+		servers = append(servers, raftstore.Server{ID: server.Name, Address: server.Endpoint})
 	}
 	return raftstore.Open(ctx, raftstore.Config{
 		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, Founded: foundedIn(config),

@@ -12,6 +12,7 @@ import (
 
 // flagValues are the flags with few values, and which these are.
 var flagValues = map[string][]string{
+	"for":         {"agent", "server"},
 	"log-level":   {"debug", "info", "warn", "error"},
 	"output":      {"table", "json", "yaml"},
 	"pod-network": {"auto", "routes", "vxlan", "wireguard"},

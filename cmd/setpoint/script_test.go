@@ -106,6 +106,9 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	                         server-3, which are $SERVERS, and for N-3 more
 //	start-server NAME FLAGS...
 //	                         a server of them, or with its own --advertise-address
+//	start-alone NAME         a server that begins a cluster by itself at $ADDR1, its data in a folder of its name
+//	start-joining NAME ADDRESS
+//	                         a server there that joins the one at $ADDR1 with server.token
 //	stop-server, kill-server NAME
 //	gives-up NAME            a server ends by itself, soon and with an error
 //	said NAME REGEXP         a server, running or not, logs or has logged a line that matches
@@ -165,12 +168,14 @@ func TestScripts(t *testing.T) {
 			"eventually": eventually,
 			"as-told":    asTold,
 
-			"init-servers": initServers,
-			"start-server": startServer,
-			"stop-server":  stopServer,
-			"kill-server":  killServer,
-			"gives-up":     givesUp,
-			"said":         said,
+			"init-servers":  initServers,
+			"start-server":  startServer,
+			"start-alone":   startAlone,
+			"start-joining": startJoining,
+			"stop-server":   stopServer,
+			"kill-server":   killServer,
+			"gives-up":      givesUp,
+			"said":          said,
 
 			"start-cri": startCRI,
 			"stop-cri":  stopDev,

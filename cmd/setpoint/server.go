@@ -23,18 +23,21 @@ const certificateLife = 365 * 24 * time.Hour
 func newServer() *cobra.Command {
 	options := server.Options{RuntimeConfig: map[string]string{}}
 	cmd := &cobra.Command{
-		Use:     "server",
-		Short:   "Run one replica of the control plane",
-		Example: "  setpoint server\n  setpoint server --name server-1 --initial-servers server-1=a:6443,server-2=b:6443,server-3=c:6443 --trust-dir /etc/setpoint",
+		Use:   "server",
+		Short: "Run one replica of the control plane",
+		Example: "  setpoint server\n  setpoint server --name server-1 --initial-servers server-1=a:6443,server-2=b:6443,server-3=c:6443 --trust-dir /etc/setpoint\n" +
+			"  setpoint server --name server-2 --join a:6443 --token-file server.token --advertise-address b:6443",
 	}
 	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of this replica: one of --initial-servers, or a new one that joins them")
 	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep the replica's state")
 	cmd.Flags().
 		StringVar(&options.AdvertiseAddress, "advertise-address", "", "without --initial-servers: host:port of this replica (default 127.0.0.1:6443); with it: where to listen, if not at its entry, and where the others reach a replica that joins")
 	cmd.Flags().StringVar(&options.InitialServers, "initial-servers", "", "all replicas: name=host:port,...; empty: this one alone")
+	cmd.Flags().StringSliceVar(&options.Join, "join", nil,
+		"servers of a running cluster, host:port,...: this one gets the trust folder from them, with the token for servers in --token-file, and becomes a member")
 	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
 	cmd.Flags().
-		StringVar(&options.TokenFile, "token-file", "", "a join token: the server does not start if it is of another cluster than the trust folder")
+		StringVar(&options.TokenFile, "token-file", "", "with --join, a token of 'setpoint token create --for server', needed once; the server does not start if it is of another cluster than the trust folder")
 	cmd.Flags().
 		StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
 	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize, &options.NodeMaskSize6, &options.ServiceCIDR)

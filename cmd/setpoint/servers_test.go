@@ -48,17 +48,35 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: start-server NAME FLAGS...")
 	}
+	runServer(ts, args[0], append([]string{"--initial-servers", ts.Getenv("SERVERS"), "--trust-dir", "trust"}, args[1:]...)...)
+}
+
+// startAlone starts a server that begins a cluster by itself at $ADDR1.
+func startAlone(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: start-alone NAME")
+	}
+	runServer(ts, args[0], "--advertise-address", ts.Getenv("ADDR1"))
+}
+
+// startJoining starts a server that joins the one at $ADDR1, with a token and nothing else.
+func startJoining(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: start-joining NAME ADDRESS")
+	}
+	runServer(ts, args[0], "--join", ts.Getenv("ADDR1"), "--token-file", "server.token", "--advertise-address", args[1])
+}
+
+// runServer starts a server with its data in a folder of its name.
+func runServer(ts *testscript.TestScript, name string, flags ...string) {
 	running := ts.Value(serversKey{}).(map[string]*cluster)
 	c := &cluster{}
-	ts.Check(c.start(ts, append([]string{
-		"server", "--name", args[0], "--data-dir", args[0], "--initial-servers", ts.Getenv("SERVERS"),
-		"--trust-dir", "trust", "--gossip-address=",
-	}, args[1:]...)))
-	running[args[0]] = c
+	ts.Check(c.start(ts, append([]string{"server", "--name", name, "--data-dir", name, "--gossip-address="}, flags...)))
+	running[name] = c
 	ts.Defer(func() {
 		if c.cmd != nil { // the script did not come to its end
 			_ = c.end(syscall.SIGKILL)
-			ts.Logf("%s said:\n%s", args[0], c.output.String())
+			ts.Logf("%s said:\n%s", name, c.output.String())
 		}
 	})
 }

@@ -209,8 +209,8 @@ func (c *Cluster) setNodeToken(text []byte) (err error) {
 	if c.NodeToken, err = ParseToken(string(text)); err != nil {
 		return err
 	}
-	if c.NodeToken.Pin != c.CA.Pin() {
-		return fmt.Errorf("%w: %s is that of another certificate authority", ErrBadToken, c.path(fileNodeToken))
+	if c.NodeToken.Role != RoleNode || c.NodeToken.Pin != c.CA.Pin() {
+		return fmt.Errorf("%w: %s is no node's, or of another certificate authority", ErrBadToken, c.path(fileNodeToken))
 	}
 	return nil
 }

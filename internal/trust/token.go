@@ -11,8 +11,12 @@ import (
 	"time"
 )
 
-// RoleNode is the role of a token whose holder may join as a node, under a name that is free.
-const RoleNode = "node"
+// Roles of tokens: the holder of one may join as a node under a name that is free, or as a server, which gets the cluster's keys. What
+// a token says of itself proves nothing: the cluster knows its role.
+const (
+	RoleNode   = "node"
+	RoleServer = "server"
+)
 
 // TokenLife is how long a join token is good if nothing else is asked for.
 const TokenLife = 24 * time.Hour
@@ -60,8 +64,8 @@ func ParseToken(text string) (Token, error) {
 		return Token{}, fmt.Errorf("%w: want <role>.<sha256 of the CA>.<secret>", ErrBadToken)
 	}
 	token := Token{Role: parts[0], Pin: parts[1], Secret: parts[2]}
-	if token.Role != RoleNode {
-		return Token{}, fmt.Errorf("%w: unknown role, want %q", ErrBadToken, RoleNode)
+	if token.Role != RoleNode && token.Role != RoleServer {
+		return Token{}, fmt.Errorf("%w: unknown role, want %q or %q", ErrBadToken, RoleNode, RoleServer)
 	}
 	if pin, err := hex.DecodeString(token.Pin); err != nil || len(pin) != sha256.Size {
 		return Token{}, fmt.Errorf("%w: its second part is not a SHA-256 in hexadecimal", ErrBadToken)

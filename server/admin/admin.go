@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/liveness"
@@ -30,6 +31,7 @@ const (
 	whyPath     = "/setpoint.v1.ClusterService/Why"
 	changePath  = "/setpoint.v1.ClusterService/Change"
 	backupPath  = "/setpoint.v1.ClusterService/Backup"
+	tokenPath   = "/setpoint.v1.ClusterService/ServerToken"
 )
 
 // Config is what the service tells of and acts on.
@@ -46,8 +48,10 @@ type Config struct {
 	Numbers *numbers.Ledger
 	Peer    func(name, address string) (*http.Client, string)
 	// Why explains an object to a caller.
-	Why    func(ctx context.Context, caller user.Info, q why.Question) (explain.Answer, error)
-	Logger *slog.Logger
+	Why func(ctx context.Context, caller user.Info, q why.Question) (explain.Answer, error)
+	// ServerToken makes a token with which servers join.
+	ServerToken func(ctx context.Context, wanted jointoken.Wanted) (*jointoken.Token, error)
+	Logger      *slog.Logger
 }
 
 // Admin is the ClusterService of one server.
@@ -64,6 +68,7 @@ func (a *Admin) Services() []apiserver.Service {
 		{Prefix: loopsPath, Handler: http.HandlerFunc(a.serveLoops), Allow: auth.IsServer},
 		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk},
 		{Prefix: changePath, Handler: http.HandlerFunc(a.serveChange), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
+		{Prefix: tokenPath, Handler: http.HandlerFunc(a.serveToken), Allow: auth.IsAdmin},
 		{Prefix: backupPath, Handler: a.backupHandler(), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
 	}
 }

@@ -53,33 +53,39 @@ func (q *question) at(ctx context.Context, server string) (*trust.Node, error) {
 }
 
 func (q *question) post(ctx context.Context, server string) (answer response, err error) {
-	body, err := json.Marshal(q.request)
-	if err != nil {
-		return answer, err
-	}
-	call, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+server+Path, bytes.NewReader(body))
-	if err != nil {
-		return answer, err
-	}
-	call.Header.Set("Content-Type", "application/json")
 	client, done := pinnedClient(server, q.pin, false, q.shown)
 	defer done()
 	if q.through != nil {
 		client.Transport = q.through(client.Transport)
 	}
+	err = post(ctx, client, "https://"+server+Path, q.request, &answer, answerMaxBytes)
+	return answer, err
+}
+
+// post sends a value in JSON and reads the answer, of which at most limit bytes.
+func post(ctx context.Context, client *http.Client, url string, value, answer any, limit int64) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	call, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	call.Header.Set("Content-Type", "application/json")
 	reply, err := client.Do(call)
 	if err != nil {
-		return answer, err
+		return err
 	}
 	defer reply.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(reply.Body, answerMaxBytes))
+	text, err := io.ReadAll(io.LimitReader(reply.Body, limit))
 	if err != nil {
-		return answer, err
+		return err
 	}
 	if reply.StatusCode != http.StatusOK {
-		return answer, refusal(reply.StatusCode, text)
+		return refusal(reply.StatusCode, text)
 	}
-	return answer, json.Unmarshal(text, &answer)
+	return json.Unmarshal(text, answer)
 }
 
 // refusal turns an answer that is not 200 into an error; the server's own trouble may pass.
@@ -90,6 +96,8 @@ func refusal(code int, text []byte) error {
 	}
 	ofToken := status.Message == ErrTokenRefused.Error() || status.Message == http.StatusText(code)
 	switch {
+	case code == http.StatusUnauthorized && status.Message == ErrServerTokenRefused.Error():
+		return ErrServerTokenRefused
 	case code == http.StatusUnauthorized && ofToken: // others say who the machine was, and what it is not any more
 		return ErrTokenRefused
 	case code >= 400 && code < 500 && code != http.StatusNotFound && code != http.StatusTooManyRequests:

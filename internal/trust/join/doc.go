@@ -14,6 +14,10 @@
 // servers trust. A name belongs to the key that first joined under it, until its Node is deleted: a token alone
 // gets a new name, never one of a node that exists, and only so many.
 //
+// A server joins in the same way with a token of another kind (Server, NewServerHandler), and gets the files that all servers share: the
+// keys of the cluster. They are sent over TLS alone, to who holds a token for servers and asks under a name that nobody has, and are
+// neither logged nor bigger than trust.SharedBytesMax.
+//
 // The tests run both sides over real TLS on loopback; clocks that differ are made by
 // certificates issued in the past or future.
 package join

@@ -8,6 +8,16 @@ var (
 	ErrTokenRefused = errors.New(
 		"the server refuses the join token: it has expired or was deleted: make another with 'setpoint token create'",
 	)
+	// ErrServerTokenRefused says that the token lets no servers in today.
+	ErrServerTokenRefused = errors.New("the server refuses the join token: it has expired, was deleted, or lets in no servers: " +
+		"make another with 'setpoint token create --for server'")
+	// ErrNotForServers and ErrNotForAgents say that a token is of the other kind.
+	ErrNotForServers = errors.New("this join token lets in agents, and no servers: make one with 'setpoint token create --for server'")
+	ErrNotForAgents  = errors.New("this join token lets in servers, and no agents: make one with 'setpoint token create'")
+	// ErrNoMoreServers says that the token has let in as many servers as it may.
+	ErrNoMoreServers = errors.New("the join token has let in as many servers as it may")
+	// ErrServerNameTaken says that there is a server or a node of that name.
+	ErrServerNameTaken = errors.New("the name is taken")
 	// ErrRefused says that the server refuses the request; its message follows.
 	ErrRefused = errors.New("the server refuses the request")
 	// ErrNameTaken says that a node of that name exists, with another key.

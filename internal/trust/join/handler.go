@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -14,29 +13,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/internal/clip"
-	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // Path is where the handler belongs. It is a Connect procedure in its JSON form.
 const Path = "/setpoint.v1.JoinService/Join"
-
-// bodyMaxBytes bounds a request; a real one has about 1 KiB.
-const bodyMaxBytes = 64 << 10
-
-const (
-	// joinsMax is how many requests are judged at the same time; more wait, up to judgeTimeout from their beginning, and get 429 then.
-	joinsMax     = 16
-	judgeTimeout = 10 * time.Second
-	// bodyTimeout is how long a body may take to arrive: until then it keeps nobody waiting.
-	bodyTimeout = 10 * time.Second
-)
-
-// nameBytesMax is how much of a name is logged: more than any node's has.
-const nameBytesMax = 256
 
 // request and response are what travels. The field names are part of the protocol.
 type request struct {
@@ -80,64 +62,25 @@ type HandlerConfig struct {
 
 type handler struct {
 	config HandlerConfig
-	log    *slog.Logger
-	// refusals chooses which refusals are logged: anybody can make them.
-	refusals sampled.Sampler
-	// seats has an entry for each request that is judged now.
-	seats chan struct{}
+	gate   gate
 }
 
 // NewHandler returns the server's side. It needs no authentication in front of it, and
 // a listener that verifies the certificates it is shown (trust.Live.ServerConfig).
 func NewHandler(config HandlerConfig) http.Handler {
-	h := &handler{config: config, log: config.Logger, seats: make(chan struct{}, joinsMax)}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
-	}
-	return h
+	return &handler{config: config, gate: newGate(config.Logger)}
 }
 
 // ServeHTTP implements http.Handler. Refusals are Kubernetes Status objects.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer, node, err := h.join(w, r)
+	var asked request
+	answer, err := admit(&h.gate, w, r, &asked, func(r *http.Request) (response, error) { return h.certify(r, &asked) })
 	if err != nil {
-		if skipped, tell := h.refusals.Tell(sampled.Source(r.RemoteAddr), time.Now()); tell {
-			h.log.Warn("a machine may not join", "node", clip.Text(node, nameBytesMax), "address", r.RemoteAddr, "err", err, "skipped", skipped)
-		}
-		writeStatus(w, err)
+		h.gate.refuse(w, r, asked.NodeName, err)
 		return
 	}
-	h.log.Info("a node joined", "node", node, "address", r.RemoteAddr)
+	h.gate.log.Info("a node joined", "node", asked.NodeName, "address", r.RemoteAddr)
 	writeJSON(w, http.StatusOK, answer)
-}
-
-func (h *handler) join(w http.ResponseWriter, r *http.Request) (answer response, node string, err error) {
-	if r.Method != http.MethodPost {
-		return answer, "", newRefusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "only POST is answered here")
-	}
-	asked, err := read(w, r)
-	if err != nil {
-		return answer, "", apierrors.NewBadRequest("the body is not a join request in JSON of at most 64 KiB: " + err.Error())
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), judgeTimeout)
-	defer cancel()
-	select {
-	case h.seats <- struct{}{}:
-		defer func() { <-h.seats }()
-	case <-ctx.Done():
-		return answer, asked.NodeName, apierrors.NewTooManyRequestsError("too many machines join at this moment: try again")
-	}
-	answer, err = h.certify(r.WithContext(ctx), asked)
-	return answer, asked.NodeName, err
-}
-
-// read reads the body.
-func read(w http.ResponseWriter, r *http.Request) (*request, error) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // of a connection that has none, the context ends the request
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	asked := &request{}
-	return asked, json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMaxBytes)).Decode(asked)
 }
 
 // certify judges the token before anything that costs more than a look.
@@ -211,7 +154,7 @@ func shownFor(r *http.Request, node string) *x509.Certificate {
 
 func (h *handler) judge(ctx context.Context, text string) (trust.Token, error) {
 	token, err := trust.ParseToken(text)
-	if err != nil || token.Pin != h.config.Authority.Pin() {
+	if err != nil || token.Role != trust.RoleNode || token.Pin != h.config.Authority.Pin() {
 		return trust.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
 	}
 	admitted, err := h.config.Admits(ctx, token)
@@ -259,30 +202,4 @@ func (h *handler) take(ctx context.Context, tokenID, node string) error {
 		return apierrors.NewServiceUnavailable("the names that the join token let in cannot be counted: " + err.Error())
 	}
 	return nil
-}
-
-func forbidden(message string) error {
-	return newRefusal(http.StatusForbidden, metav1.StatusReasonForbidden, message)
-}
-
-func newRefusal(code int32, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
-	}}
-}
-
-func writeStatus(w http.ResponseWriter, err error) {
-	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "internal error"}
-	if known, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		status = known.Status()
-	}
-	status.Kind, status.APIVersion = "Status", "v1"
-	writeJSON(w, int(status.Code), status)
-}
-
-func writeJSON(w http.ResponseWriter, code int, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(value) // a client that went away needs no answer
 }

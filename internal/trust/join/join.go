@@ -42,6 +42,12 @@ func Join(ctx context.Context, config Config) (*trust.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if token.Role != trust.RoleNode {
+		return nil, ErrNotForAgents
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
 	if len(config.Servers) == 0 {
 		return nil, ErrNoServers
 	}
@@ -50,19 +56,25 @@ func Join(ctx context.Context, config Config) (*trust.Node, error) {
 		return nil, err
 	}
 	ask.Token, ask.through = token.Text(), config.Through
-	log := config.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	var node *trust.Node
+	err = persist(ctx, config.Servers, config.Logger.With("node", config.NodeName), func(ctx context.Context, server string) (err error) {
+		node, err = ask.at(ctx, server)
+		return err
+	})
+	return node, err
+}
+
+// persist asks servers in rounds until one gives an answer, or one that trying again does not change, or the context ends.
+func persist(ctx context.Context, servers []string, log *slog.Logger, ask func(ctx context.Context, server string) error) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
-		node, err := round(ctx, config.Servers, ask)
+		err := round(ctx, servers, ask)
 		if err == nil || terminal(err) {
-			return node, err
+			return err
 		}
-		log.Warn("cannot join yet", "node", config.NodeName, "retryIn", pause, "err", err)
+		log.Warn("cannot join yet", "retryIn", pause, "err", err)
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("join: %w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("join: %w: %w", context.Cause(ctx), err)
 		case <-time.After(pause):
 		}
 	}
@@ -90,30 +102,35 @@ func renew(
 		return nil, err
 	}
 	ask.shown, ask.through = []tls.Certificate{pair}, through
-	return round(ctx, servers, ask)
+	var renewed *trust.Node
+	err = round(ctx, servers, func(ctx context.Context, server string) (err error) {
+		renewed, err = ask.at(ctx, server)
+		return err
+	})
+	return renewed, err
 }
 
 // round asks every server once, until one gives an answer that stands.
-func round(ctx context.Context, servers []string, ask *question) (*trust.Node, error) {
+func round(ctx context.Context, servers []string, ask func(ctx context.Context, server string) error) error {
 	var failures []error
 	for _, server := range servers {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-		node, err := ask.at(attempt, server)
+		err := ask(attempt, server)
 		cancel()
 		if err == nil {
-			return node, nil
+			return nil
 		}
 		err = fmt.Errorf("join at %s: %w", server, err)
 		if terminal(err) {
-			return nil, err
+			return err
 		}
 		failures = append(failures, err)
 	}
-	return nil, errors.Join(failures...)
+	return errors.Join(failures...)
 }
 
 func terminal(err error) bool {
-	for _, stands := range []error{ErrTokenRefused, ErrRefused, ErrWrongCluster, ErrClocksDiffer} {
+	for _, stands := range []error{ErrTokenRefused, ErrServerTokenRefused, ErrRefused, ErrWrongCluster, ErrClocksDiffer} {
 		if errors.Is(err, stands) {
 			return true
 		}

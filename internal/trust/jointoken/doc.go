@@ -7,6 +7,10 @@
 // internal/trust; whether a token is good is
 // judged by auth.BootstrapTokens, and Judge says whether a refusal would come too early.
 //
+// A token for servers (CreateServer) is such a Secret too, with two differences, since whoever joins with it gets all keys of the
+// cluster: it holds no secret, only a seal over the token that servers alone can make. So neither who may read Secrets can join as a
+// server, nor who may write them.
+//
 // Promises: a secret is returned once, by Create; every token it makes ends, and takes so many
 // names of nodes (Take), whichever way they join. Tested
 // by a table, against a whole server in package server, and by a script.

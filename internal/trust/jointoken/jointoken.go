@@ -50,21 +50,24 @@ var (
 // Token is one token in the store, for `setpoint token`.
 type Token struct {
 	ID string `json:"id"`
-	// Token is the text for --token-file: a secret, there only when it was just made.
+	// For is whom it lets in: ForAgents or ForServers.
+	For string `json:"for"`
+	// Token is its text: a secret, there only when it was just made.
 	Token string `json:"token,omitempty"`
 	// Expires is nil for one without end, which others may make.
 	Expires *time.Time `json:"expires,omitempty"`
-	// Nodes are how many names of nodes it has taken, of NodesMax that it may take.
+	// Nodes are how many names of nodes or servers it has taken, of NodesMax that it may take.
 	Nodes       int    `json:"nodes"`
 	NodesMax    int    `json:"nodesMax"`
 	Description string `json:"description,omitempty"`
 }
 
-// Wanted is a token that somebody wants: for TTL, from MaxLife down to a minute, and for so many names of nodes, up to NodesMax.
+// Wanted is a token that somebody wants: for TTL, from MaxLife down to a minute, and for so many names of nodes, up to NodesMax, or of
+// servers, up to ServersMax.
 type Wanted struct {
-	TTL         time.Duration
-	Nodes       int
-	Description string
+	TTL         time.Duration `json:"ttl"`
+	Nodes       int           `json:"nodes"`
+	Description string        `json:"description,omitempty"`
 }
 
 // Create makes a token that lets machines join from now on.
@@ -138,7 +141,7 @@ func secretOf(token trust.Token, wanted Wanted, now time.Time) *corev1.Secret {
 	return secret
 }
 
-// List returns the tokens that let machines join, without their secrets,
+// List returns the tokens that let nodes or servers join, without their secrets,
 // sorted by id.
 func List(ctx context.Context, client kubernetes.Interface) ([]Token, error) {
 	secrets, err := client.CoreV1().
@@ -149,7 +152,7 @@ func List(ctx context.Context, client kubernetes.Interface) ([]Token, error) {
 	}
 	tokens := []Token{}
 	for i := range secrets.Items {
-		if string(secrets.Items[i].Data[bootstrapapi.BootstrapTokenUsageAuthentication]) == "true" {
+		if secret := &secrets.Items[i]; isServers(secret) || string(secret.Data[bootstrapapi.BootstrapTokenUsageAuthentication]) == "true" {
 			tokens = append(tokens, read(&secrets.Items[i]))
 		}
 	}
@@ -159,9 +162,12 @@ func List(ctx context.Context, client kubernetes.Interface) ([]Token, error) {
 
 func read(secret *corev1.Secret) Token {
 	t := Token{
-		ID:          string(secret.Data[bootstrapapi.BootstrapTokenIDKey]),
+		ID: string(secret.Data[bootstrapapi.BootstrapTokenIDKey]), For: ForAgents,
 		Description: string(secret.Data[bootstrapapi.BootstrapTokenDescriptionKey]),
 		Nodes:       len(namesOf(secret)), NodesMax: nodesMaxOf(secret),
+	}
+	if isServers(secret) {
+		t.For = ForServers
 	}
 	if end, err := time.Parse(time.RFC3339, string(secret.Data[bootstrapapi.BootstrapTokenExpirationKey])); err == nil {
 		t.Expires = &end

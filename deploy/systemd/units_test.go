@@ -1,0 +1,43 @@
+package systemd
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestUnits: the units say what the pages promise of them.
+func TestUnits(t *testing.T) {
+	for name, c := range map[string]struct {
+		unit      string
+		has, lack []string
+	}{
+		"server": {Server, []string{
+			"Type=exec", "EnvironmentFile=/etc/setpoint/server.env", "ExecStart=/usr/local/bin/setpoint server", "Restart=always",
+			"RestartPreventExitStatus=2", "MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=-/etc/setpoint", "WantedBy=multi-user.target",
+		}, []string{"KillMode=process"}},
+		"agent": {Agent, []string{
+			"Type=exec", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
+			"RestartPreventExitStatus=2", "MemoryMax=50%", "KillMode=process", "Delegate=yes", "WantedBy=multi-user.target",
+		}, []string{"NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
+	} {
+		lines := strings.Split(c.unit, "\n")
+		count := func(want string) (n int) {
+			for _, line := range lines {
+				if strings.HasPrefix(line, want) && (line == want || !strings.Contains(want, "=")) {
+					n++
+				}
+			}
+			return n
+		}
+		for _, line := range c.has {
+			if count(line) != 1 {
+				t.Errorf("%s has %q %d times", name, line, count(line))
+			}
+		}
+		for _, key := range c.lack {
+			if count(key) > 0 {
+				t.Errorf("%s has %s, which ends pods or keeps them from starting", name, key)
+			}
+		}
+	}
+}

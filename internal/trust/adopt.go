@@ -1,0 +1,111 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	// fileJoining is in the folder of a server that has the cluster's keys and is no member yet.
+	fileJoining = "joining"
+	// adoptFolder is where a folder grows before it has its name.
+	adoptFolder = ".joining"
+)
+
+// ErrOccupied says that a folder has other keys already.
+var ErrOccupied = errors.New("there are keys already, of a node or of a server: name another folder with --trust-dir")
+
+// Adopt makes dir the trust folder of a server that joins the cluster whose authority has the hash pin: with what all servers share, and
+// with keys of its own. Its folder pki appears as a whole, durably: before a crash it is there or not. It fails with ErrOccupied
+// if there is one. Joining says from then on that the server is to be made a member.
+func Adopt(dir string, shared Shared, pin string, self Server, now time.Time) error {
+	if err := shared.validate(pin); err != nil {
+		return err
+	}
+	final, staged := filepath.Join(dir, folderPKI), filepath.Join(dir, adoptFolder)
+	if err := free(final); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(staged); err != nil {
+		return err
+	}
+	if err := stage(staged, shared, self, now); err != nil {
+		return errors.Join(err, os.RemoveAll(staged))
+	}
+	if err := os.Rename(filepath.Join(staged, folderPKI), final); err != nil {
+		return errors.Join(err, os.RemoveAll(staged))
+	}
+	syncFolder(dir)
+	return os.RemoveAll(staged)
+}
+
+// CanAdopt fails with ErrOccupied where Adopt would.
+func CanAdopt(dir string) error { return free(filepath.Join(dir, folderPKI)) }
+
+func free(folder string) error {
+	entries, err := os.ReadDir(folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s: %w", folder, ErrOccupied)
+}
+
+// stage writes a whole trust folder.
+func stage(dir string, shared Shared, self Server, now time.Time) error {
+	pki := filepath.Join(dir, folderPKI)
+	if err := os.MkdirAll(pki, folderMode); err != nil {
+		return err
+	}
+	for name, text := range shared {
+		if err := writeFile(filepath.Join(pki, name), text, secretMode); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(filepath.Join(pki, fileJoining), []byte(self.Name+"\n"), secretMode); err != nil {
+		return err
+	}
+	ca, err := ParseCA(shared[fileCACert], shared[fileCAKey])
+	if err != nil {
+		return err
+	}
+	return (&Cluster{CA: ca, dir: dir}).complete([]Server{self}, now)
+}
+
+// Joining reports whether the server is to be made a member of the cluster that it has the keys of.
+func (c *Cluster) Joining() bool {
+	_, err := os.Stat(c.path(fileJoining))
+	return err == nil
+}
+
+// Joined says that it is one.
+func (c *Cluster) Joined() error {
+	err := os.Remove(c.path(fileJoining))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	syncFolder(filepath.Dir(c.path(fileJoining)))
+	return err
+}
+
+// EnsureKubeconfigs writes the kubeconfigs of a server that has joined if they are missing: its own first, those of others behind it.
+func (c *Cluster) EnsureKubeconfigs(self Server, others []Server) error {
+	all := append([]Server{self}, slices.DeleteFunc(slices.Clone(others), func(s Server) bool { return s.Name == self.Name })...)
+	for name, servers := range map[string][]Server{self.Name + ".kubeconfig": {self}, AdminKubeconfig: all} {
+		path := filepath.Join(c.dir, name)
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := WriteKubeconfig(path, c.Admin, servers); err != nil {
+			return err
+		}
+	}
+	return nil
+}

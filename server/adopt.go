@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
+)
+
+// memberRetryInterval is the time between two tries to become a member.
+const memberRetryInterval = 5 * time.Second
+
+var (
+	errJoinAddress = errors.New("--join needs --advertise-address: host:port where the other servers reach this one")
+	errJoinList    = errors.New("--join finds the other servers by itself: leave out --initial-servers")
+	errJoinToken   = errors.New("--join needs --token-file to join for the first time: 'setpoint token create --for server' prints a token")
+)
+
+// JoinConfig is a server that joins a cluster.
+type JoinConfig struct {
+	// Servers are members of the cluster, host, or host:port.
+	Servers []string
+	// Token is the text of a token for servers.
+	Token string
+	// Name and AdvertiseAddress are what it will be called, and where the others will reach it, host:port.
+	Name, AdvertiseAddress string
+	// TrustDir becomes its trust folder. It must not have keys yet.
+	TrustDir string
+	Logger   *slog.Logger
+}
+
+// Join makes the trust folder of a server that joins a cluster, by what a member sends to the holder of the token. The server becomes
+// a member when it runs. Join tries until it succeeds, ctx ends, or a member gives an answer that trying again does not change.
+func Join(ctx context.Context, config JoinConfig) error {
+	if err := trust.CanAdopt(config.TrustDir); err != nil {
+		return err
+	}
+	self := trust.Server{Name: config.Name, Endpoint: config.AdvertiseAddress}
+	granted, err := join.Server(ctx, join.ServerConfig{
+		Servers: withPorts(config.Servers), Token: config.Token, Name: self.Name, Address: self.Endpoint, Logger: config.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	return trust.Adopt(config.TrustDir, granted.Shared, granted.Pin, self, time.Now())
+}
+
+// withPorts adds DefaultPort to those that name none.
+func withPorts(servers []string) []string {
+	var all []string
+	for _, server := range servers {
+		if _, _, err := net.SplitHostPort(server); err != nil {
+			server = net.JoinHostPort(server, strconv.Itoa(DefaultPort))
+		}
+		all = append(all, server)
+	}
+	return all
+}
+
+func (o *Options) validateJoin() error {
+	switch {
+	case o.InitialServers != "":
+		return errJoinList
+	case o.AdvertiseAddress == "":
+		return errJoinAddress
+	}
+	_, err := trust.ParseServers(o.Name + "=" + o.AdvertiseAddress)
+	return err
+}
+
+// adopted is the trust folder of a server that joins, which it gets with its first start.
+func (o *Options) adopted(ctx context.Context) (*trust.Cluster, error) {
+	cluster, err := trust.LoadCluster(o.trustDir())
+	if errors.Is(err, os.ErrNotExist) {
+		if err := o.adopt(ctx); err != nil {
+			return nil, err
+		}
+		cluster, err = trust.LoadCluster(o.trustDir())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cluster, cluster.EnsureKubeconfigs(trust.Server{Name: o.Name, Endpoint: o.AdvertiseAddress}, recorded(cluster))
+}
+
+func (o *Options) adopt(ctx context.Context) error {
+	if o.TokenFile == "" {
+		return errJoinToken
+	}
+	var token []byte
+	err := process.AwaitFile(ctx, o.Logger, o.TokenFile, func() (err error) {
+		token, err = os.ReadFile(o.TokenFile)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errJoinToken, err)
+	}
+	return Join(ctx, JoinConfig{
+		Servers: o.Join, Token: string(token), Name: o.Name, AdvertiseAddress: o.AdvertiseAddress, TrustDir: o.trustDir(), Logger: o.Logger,
+	})
+}
+
+// recorded are the members that the record of the founding names.
+func recorded(cluster *trust.Cluster) []trust.Server {
+	var servers []trust.Server
+	for _, member := range founded.Open(cluster.Founded()).Servers() {
+		servers = append(servers, trust.Server{Name: raftstore.MemberName(member.ID), Endpoint: member.Address})
+	}
+	return servers
+}
+
+// known are those of recorded that the flags do not name.
+func (o *Parsed) known(cluster *trust.Cluster) []trust.Server {
+	return slices.DeleteFunc(recorded(cluster), func(s trust.Server) bool {
+		isSame := func(other trust.Server) bool { return other.Name == s.Name }
+		return s.Name == o.Name || slices.ContainsFunc(o.servers, isSame)
+	})
+}
+
+// becomeMember has a server that has just got the keys made a member, until it is one. Whoever was removed later stays so.
+func (o *Options) becomeMember(ctx context.Context, server *Server, cluster *trust.Cluster) {
+	for cluster.Joining() {
+		err := server.log.AddMember(ctx, o.Name, o.AdvertiseAddress)
+		if err == nil {
+			err = cluster.Joined()
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		o.Logger.Warn("this server is no member of the cluster yet", "retryIn", memberRetryInterval, "err", err)
+		if !process.Sleep(ctx, memberRetryInterval) {
+			return
+		}
+	}
+}
