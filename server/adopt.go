@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -48,7 +49,7 @@ func Join(ctx context.Context, config JoinConfig) error {
 	}
 	self := trust.Server{Name: config.Name, Endpoint: config.AdvertiseAddress}
 	granted, err := join.Server(ctx, join.ServerConfig{
-		Servers: withPorts(config.Servers), Token: config.Token, Name: self.Name, Address: self.Endpoint, Logger: config.Logger,
+		Servers: WithPorts(config.Servers), Token: config.Token, Name: self.Name, Address: self.Endpoint, Logger: config.Logger,
 	})
 	if err != nil {
 		return err
@@ -56,14 +57,20 @@ func Join(ctx context.Context, config JoinConfig) error {
 	return trust.Adopt(config.TrustDir, granted.Shared, granted.Pin, self, time.Now())
 }
 
-// withPorts adds DefaultPort to those that name none.
-func withPorts(servers []string) []string {
+// WithPort is "host:port" of a server that is named as that or as "host", with DefaultPort then.
+func WithPort(address string) string {
+	address = strings.TrimSpace(address)
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(address, "[]"), strconv.Itoa(DefaultPort))
+}
+
+// WithPorts is WithPort for a list.
+func WithPorts(addresses []string) []string {
 	var all []string
-	for _, server := range servers {
-		if _, _, err := net.SplitHostPort(server); err != nil {
-			server = net.JoinHostPort(server, strconv.Itoa(DefaultPort))
-		}
-		all = append(all, server)
+	for _, address := range addresses {
+		all = append(all, WithPort(address))
 	}
 	return all
 }

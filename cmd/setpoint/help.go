@@ -22,7 +22,7 @@ var commandGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"Run a cluster", []string{"dev", "server", "agent", "cri"}},
+	{"Run a cluster", []string{"dev", "install", "uninstall", "server", "agent", "cri"}},
 	{"Use it", []string{"kubectl", "kubeconfig", "why", "loops"}},
 	{"Look after it", []string{"cluster", "node", "net", "images", "token", "revoke", "backup", "upgrade", "reset"}},
 	{"Test operators", []string{"envtest-assets"}},

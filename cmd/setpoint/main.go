@@ -81,7 +81,8 @@ func newRoot() *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
 		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newToken(), newRevoke(), newBackup(), newUpgrade(),
-		newKubectl(), newKubeconfig(), newEnvtestAssets(), newDemo(), newReset(), newVersion())
+		newKubectl(), newKubeconfig(), newEnvtestAssets(), newDemo(), newReset(),
+		newInstall(), newUninstall(), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)

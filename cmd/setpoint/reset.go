@@ -18,7 +18,7 @@ func newReset() *cobra.Command {
 	var dataDir, output string
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "reset", SuggestFor: []string{"clean", "cleanup", "delete", "destroy", "purge", "remove", "uninstall"},
+		Use: "reset", SuggestFor: []string{"clean", "cleanup", "delete", "destroy", "purge", "remove"},
 		Short: "Remove what a cluster has left on this machine: pods, mounts, cgroups, network, data",
 		Long: "Remove what a cluster has left on this machine: end the pods of a data directory at once, remove their mounts,\n" +
 			"cgroups and interfaces, the bridge, the nftables tables and the routes, and delete the data directory with all that is\n" +

@@ -165,6 +165,7 @@ var bubbleSleeps = map[string]string{
 // allowedSkips are test files that may skip, and why.
 var allowedSkips = map[string]string{
 	"raftstore/diskfull_test.go":                            "mounting small file systems needs root",
+	"test/machines/install_test.go":                         "namespaces, mounts and cgroups need root",
 	"test/machines/machines_test.go":                        "namespaces, mounts and cgroups need root",
 	"test/machines/replace_test.go":                         "namespaces, mounts and cgroups need root",
 	"test/machines/overlay_test.go":                         "namespaces, mounts and cgroups need root",

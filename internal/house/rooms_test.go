@@ -22,6 +22,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says, or one of a server that was removed", []string{"server/removed"}, ""},
 	{[]string{"cmd/setpoint/userconfig"}, "what `setpoint kubeconfig` makes: for whom, and for which servers", []string{"cmd/setpoint/{clusterstatus,kubeconfig}", "internal/{revocation,trust}", "server/admin"}, "the members of the log count, and a private key never leaves the command"},
 	{[]string{"cmd/setpoint/revoke"}, "what `setpoint revoke` reads and writes", []string{"internal/{revocation,trust}", "server/admin"}, ""},
+	{[]string{"cmd/setpoint/install"}, "`setpoint install` and `uninstall`: what is put where on a machine", []string{"agent/{host,reset}", "deploy/systemd", "internal/{process,trust}", "internal/trust/{join,jointoken}", "server", "server/admin"}, "a machine joins before anything is written, so that a refusal changes nothing"},
 	{[]string{"cmd/setpoint/upgrade"}, "how a cluster comes to the release of the asking program", []string{"cmd/setpoint/clusterstatus"}, "it changes nothing"},
 	{[]string{"cmd/setpoint/spelling"}, "the names that somebody may have meant", nil, ""},
 	{[]string{"cmd/setpoint/token"}, "what `setpoint token` asks for and prints", []string{"internal/trust", "internal/trust/jointoken", "server/admin"}, ""},

@@ -27,6 +27,9 @@ type bootSpec struct {
 	LogDir string
 	// Commands by name; they are started in any order and never again.
 	Commands map[string][]string
+	// Files of the machine by path, with their content; a machine that is bare has a /usr/local/bin of its own, too.
+	Files map[string]string
+	Bare  bool
 }
 
 // boot is the first process of a machine. It waits until the network card is plugged in, which the end of standard
@@ -61,13 +64,20 @@ func (s *bootSpec) mount() error {
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""),
 		unix.Mount("proc", "/proc", "proc", 0, ""))
-	for _, dir := range []string{"/run", "/etc", "/var/lib"} {
+	own := []string{"/run", "/etc", "/var/lib"}
+	if s.Bare {
+		own = append(own, "/usr/local/bin")
+	}
+	for _, dir := range own {
 		err = errors.Join(err, unix.Mount("machine", dir, "tmpfs", 0, "mode=755"))
 	}
 	// Any machine has this file, and pods with its network share it.
 	err = errors.Join(err, os.WriteFile("/etc/hosts", []byte("127.0.0.1 localhost\n"), 0o644))
 	for from, to := range map[string]string{s.DataDir: "/var/lib/setpoint", s.TrustDir: "/etc/setpoint"} {
 		err = errors.Join(err, os.MkdirAll(to, 0o755), unix.Mount(from, to, "", unix.MS_BIND, ""))
+	}
+	for path, text := range s.Files {
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
 	}
 	return err
 }

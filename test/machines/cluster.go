@@ -41,6 +41,8 @@ type Cluster struct {
 	dual bool
 	// archives are loaded as images by all agents, from when they start.
 	archives []string
+	// bare machines have nothing but the binary.
+	bare bool
 }
 
 // New boots three machines on one link with the binary given. They end with the test.
@@ -97,6 +99,9 @@ imageGCLowThresholdPercent: 99
 func (c *Cluster) start() error {
 	if err := addSegments(c.segments); err != nil {
 		return err
+	}
+	if c.bare {
+		return c.startBare()
 	}
 	servers, _ := c.servers()
 	out, err := exec.Command(c.binary, "cluster", "init", "--out", c.trustDir(), "--servers", servers).CombinedOutput()

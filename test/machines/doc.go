@@ -6,6 +6,8 @@
 // the README's flags and defaults, so that both share one data directory and one address. A bridge in the namespace of the
 // test joins the machines; there is no default route. Pods are real containers of the embedded runtime.
 //
+// Bare machines (NewBare) have nothing but the binary: there `setpoint install` is typed.
+//
 // Tests call it: TestMain calls Main, which moves the test binary into a network namespace of its own, and a test calls
 // New. It needs root, and Missing says so. When the test ends, in whatever way, the kernel ends the machines; Close
 // removes their control groups.

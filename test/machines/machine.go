@@ -86,6 +86,9 @@ func (m *Machine) putImages() error {
 }
 
 func (m *Machine) spec() bootSpec {
+	if m.cluster.bare {
+		return m.bareSpec()
+	}
 	servers, endpoints := m.cluster.servers()
 	agent := []string{m.cluster.binary, "agent", "--servers", endpoints, "--token-file", "/etc/setpoint/join/node.token",
 		"--kubelet-config", "/etc/setpoint/kubelet.yaml"}

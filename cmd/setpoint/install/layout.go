@@ -1,0 +1,103 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/setpoint-io/setpoint/deploy/systemd"
+)
+
+// role is what a machine becomes: a server, or a node with an agent. It may be both.
+type role string
+
+const (
+	ofServer role = "server"
+	ofAgent  role = "agent"
+)
+
+// Where everything is on a machine.
+const (
+	binaryFile   = "/usr/local/bin/setpoint"
+	unitFolder   = "/etc/systemd/system"
+	configFolder = "/etc/setpoint"
+	// systemdFolder is there while systemd runs the machine.
+	systemdFolder = "/run/systemd/system"
+)
+
+// unit is the name of the role's unit.
+func (r role) unit() string { return "setpoint-" + string(r) + ".service" }
+
+func (r role) unitText() string {
+	if r == ofServer {
+		return systemd.Server
+	}
+	return systemd.Agent
+}
+
+// environmentFile is what the role's unit reads.
+func (r role) environmentFile() string { return filepath.Join(configFolder, string(r)+".env") }
+
+// command is what runs the role without systemd.
+func (r role) command() string {
+	return fmt.Sprintf("(set -a; . %s; exec %s %s)", r.environmentFile(), binaryFile, r)
+}
+
+const (
+	secretMode = 0o600
+	folderMode = 0o700
+	unitMode   = 0o644
+	binaryMode = 0o755
+)
+
+// folder is where the root of the machine's files is: "/", but in tests.
+type folder string
+
+func (f folder) path(file string) string { return filepath.Join(string(f), file) }
+
+// write replaces a file whole or not at all.
+func (f folder) write(file string, mode os.FileMode, content io.Reader) (err error) {
+	path := f.path(file)
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".setpoint-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temporary.Name()))
+		}
+	}()
+	_, err = io.Copy(temporary, content)
+	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}
+
+// writeBinary puts the program that runs where the units expect it, unless it is that one.
+func (f folder) writeBinary() error {
+	own, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	info, err := own.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(f.path(binaryFile)); err == nil && os.SameFile(info, there) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(f.path(binaryFile)), 0o755); err != nil {
+		return err
+	}
+	return f.write(binaryFile, binaryMode, own)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
