@@ -35,6 +35,9 @@ type Config struct {
 	// Founded keeps, outside of DataDir, that the cluster was founded, so that it is not founded again when servers lose
 	// their data; nil: nothing does, as for clusters that end with their process.
 	Founded founded.Keeper
+	// New says that this server has never been a member, whatever there is under its name: it waits until somebody adds it, and does
+	// not ask for the place of a server that had lost its data.
+	New bool
 	// AdvertiseAddress is where the other servers reach this one, host:port.
 	AdvertiseAddress string
 	// Dial opens a connection to a peer's HandleRaftConn. It must authenticate the

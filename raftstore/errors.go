@@ -30,6 +30,8 @@ var (
 	ErrUnknownServer = forward.ErrUnknownServer
 	// ErrRemoved: this server was removed from the cluster, perhaps while it was down, or another one has taken its place.
 	ErrRemoved = errors.New("was removed from this cluster")
+	// ErrNameTaken: a member at another address has the name of a server that is to be added.
+	ErrNameTaken = forward.ErrNameTaken
 	// ErrBadChange: the change of membership makes no sense.
 	ErrBadChange = forward.ErrBadChange
 	// ErrStopped: the store was shut down or stopped itself.

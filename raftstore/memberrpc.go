@@ -20,7 +20,7 @@ const (
 
 // AddMember makes a new server a member with a vote, from any replica. The server
 // must run and wait to be added. It may be repeated after an error. Errors wrap
-// ErrBadChange, ErrUnsafe or the context's error.
+// ErrBadChange, ErrNameTaken, ErrUnsafe or the context's error.
 func (s *Store) AddMember(ctx context.Context, name, address string) error {
 	return s.order(ctx, forward.Change{Kind: forward.Add, Name: name, Address: address})
 }
@@ -80,7 +80,7 @@ func (s *Store) order(ctx context.Context, c forward.Change) error {
 			return nil
 		case tried && c.Kind == forward.Remove && errors.Is(err, ErrUnknownServer):
 			return nil // the try before was not in vain
-		case errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnknownServer), errors.Is(err, ErrBadChange):
+		case errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnknownServer), errors.Is(err, ErrBadChange), errors.Is(err, ErrNameTaken):
 			return err
 		}
 		select {

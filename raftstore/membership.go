@@ -63,7 +63,7 @@ func (s *Store) addMember(ctx context.Context, c forward.Change) error {
 		return nil
 	}
 	if len(lives) > 0 && lives[0].Voter {
-		return fmt.Errorf("%w: %s is a member at %s already: replace it to move it", ErrBadChange, c.Name, lives[0].Address)
+		return fmt.Errorf("%w: %s is a member at %s already: replace it to move it", ErrNameTaken, c.Name, lives[0].Address)
 	}
 	server, err := s.call(ctx, c)
 	if err != nil {

@@ -50,6 +50,9 @@ func (s *Store) rejoin() {
 // removed asks the leader for this server's place, and stops the server if it was a voter and has none any more. A newcomer
 // whose place was not yet committed waits. Now and then it is said why a server waits that is not settled.
 func (s *Store) removed(voter, settled bool, told *time.Time) bool {
+	if s.cfg.New && !voter {
+		return false
+	}
 	err := s.askAdmission()
 	if voter && errors.Is(err, ErrUnknownServer) {
 		s.replica.Stop(RemovedError(s.cfg.Name, s.cfg.AdvertiseAddress))

@@ -191,6 +191,32 @@ func TestAllAddressesChangeAtOnce(t *testing.T) {
 	})
 }
 
+// TestANewServerTakesNobodysPlace: one that has never been a member, under the name of one that is down, does not pass for that one with a
+// new disk. Under a name of its own it is added.
+func TestANewServerTakesNobodysPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) { cfg.New = strings.HasPrefix(cfg.AdvertiseAddress, "new") })
+		defer c.Close()
+		down := others(c.Leader())[0]
+		c.Crash(down)
+		twin := c.JoinAt(c.Name(down), "new-twin")
+		time.Sleep(settleLimit)
+		if s := c.Store(twin).Status(); len(s.Servers) != 0 {
+			t.Errorf("it came in: %+v", s.Servers)
+		}
+		if err := c.Store(twin).AddMember(t.Context(), c.Name(down), "new-twin"); !errors.Is(err, raftstore.ErrNameTaken) {
+			t.Errorf("it asks to be added: %v", err)
+		}
+		c.Stop(twin)
+		c.Restart(down)
+		other := c.JoinAt("server-4", "new")
+		if err := c.Store(other).AddMember(t.Context(), "server-4", "new"); err != nil {
+			t.Error(err)
+		}
+		settled(t, c, 4)
+	})
+}
+
 // TestReplaceUnderLoad moves a server to another address while clients write and
 // the leader crashes in the middle.
 func TestReplaceUnderLoad(t *testing.T) {

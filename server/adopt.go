@@ -25,6 +25,7 @@ const memberRetryInterval = 5 * time.Second
 var (
 	errJoinAddress = errors.New("--join needs --advertise-address: host:port where the other servers reach this one")
 	errJoinList    = errors.New("--join finds the other servers by itself: leave out --initial-servers")
+	errNameTaken   = errors.New("this server joined under a name that another one has got: remove its trust folder and join under another --name")
 	errJoinToken   = errors.New("--join needs --token-file to join for the first time: 'setpoint token create --for server' prints a token")
 )
 
@@ -141,6 +142,10 @@ func (o *Options) becomeMember(ctx context.Context, server *Server, cluster *tru
 		err := server.log.AddMember(ctx, o.Name, o.AdvertiseAddress)
 		if err == nil {
 			err = cluster.Joined()
+		}
+		if errors.Is(err, raftstore.ErrNameTaken) {
+			server.config.Fatal(fmt.Errorf("%w: %w", errNameTaken, err))
+			return
 		}
 		if err == nil || ctx.Err() != nil {
 			return

@@ -159,7 +159,7 @@ func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 	}
 	server, err := Start(ctx, Config{
 		Name: o.Name, DataDir: o.DataDir, Trust: cluster,
-		InitialServers: o.servers, Known: o.known(cluster), AdvertiseAddress: o.AdvertiseAddress,
+		InitialServers: o.servers, Known: o.known(cluster), New: cluster.Joining(), AdvertiseAddress: o.AdvertiseAddress,
 		ListenAddress: o.listenAddress(o.servers), Gossip: o.gossip(), Logger: o.Logger, Cluster: o.cluster,
 		DisabledAdmission: o.Admission.LeftOut(),
 		EnabledAdmission:  o.Admission.Added(), AdmissionConfiguration: o.admission, Flags: o.Flags,

@@ -100,6 +100,8 @@ type Config struct {
 	InitialServers []trust.Server
 	// Known are further replicas that are asked whether there is a cluster: where the record of the founding saw them last.
 	Known []trust.Server
+	// New says that the replica has never been a member: it does not take the place of one that has its name.
+	New bool
 	// AdvertiseAddress is where the others reach a replica that is not among them,
 	// host:port.
 	AdvertiseAddress string
@@ -276,7 +278,7 @@ func openLog(ctx context.Context, config Config, i *identity, revoked *revocatio
 	}
 	return raftstore.Open(ctx, raftstore.Config{
 		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, Founded: foundedIn(config),
-		InitialServers: servers, AdvertiseAddress: i.self.Endpoint,
+		InitialServers: servers, New: config.New, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
 		HoldFeatureLevel: config.HoldFeatureLevel, Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
 	})

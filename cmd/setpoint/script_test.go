@@ -107,7 +107,7 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	start-server NAME FLAGS...
 //	                         a server of them, or with its own --advertise-address
 //	start-alone NAME         a server that begins a cluster by itself at $ADDR1, its data in a folder of its name
-//	start-joining NAME ADDRESS
+//	start-joining NAME ADDRESS FLAGS...
 //	                         a server there that joins the one at $ADDR1 with server.token
 //	stop-server, kill-server NAME
 //	gives-up NAME            a server ends by itself, soon and with an error

@@ -61,10 +61,10 @@ func startAlone(ts *testscript.TestScript, neg bool, args []string) {
 
 // startJoining starts a server that joins the one at $ADDR1, with a token and nothing else.
 func startJoining(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: start-joining NAME ADDRESS")
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: start-joining NAME ADDRESS FLAGS...")
 	}
-	runServer(ts, args[0], "--join", ts.Getenv("ADDR1"), "--token-file", "server.token", "--advertise-address", args[1])
+	runServer(ts, args[0], append([]string{"--join", ts.Getenv("ADDR1"), "--token-file", "server.token", "--advertise-address", args[1]}, args[2:]...)...)
 }
 
 // runServer starts a server with its data in a folder of its name.

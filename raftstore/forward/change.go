@@ -58,6 +58,7 @@ var changeReasons = map[connect.Code]error{
 	connect.CodeFailedPrecondition: ErrUnsafe,
 	connect.CodeNotFound:           ErrUnknownServer,
 	connect.CodeInvalidArgument:    ErrBadChange,
+	connect.CodeAlreadyExists:      ErrNameTaken,
 }
 
 func changeCode(err error) connect.Code {

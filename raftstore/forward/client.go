@@ -169,7 +169,7 @@ func (c *Client) ReadIndex(ctx context.Context, leader Peer, word Word) (Answer,
 }
 
 // ChangeMembers asks the leader for a change. Errors wrap ErrNotLeading, ErrUnsafe,
-// ErrUnknownServer or ErrBadChange where the leader said so; after another the
+// ErrUnknownServer, ErrNameTaken or ErrBadChange where the leader said so; after another the
 // change may have been made, and may be asked for again.
 func (c *Client) ChangeMembers(ctx context.Context, leader Peer, change Change) error {
 	client, err := c.peer(leader)

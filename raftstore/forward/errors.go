@@ -21,6 +21,8 @@ var (
 	ErrUnsafe = errors.New("not safe now")
 	// ErrUnknownServer: no member has the name.
 	ErrUnknownServer = errors.New("no such member")
+	// ErrNameTaken: a member at another address has the name.
+	ErrNameTaken = errors.New("the name is taken")
 	// ErrBadChange: the change makes no sense.
 	ErrBadChange = errors.New("bad change of membership")
 )

@@ -177,7 +177,7 @@ func TestStatusAndMembership(t *testing.T) {
 func TestRefusalsOfAChangeKeepTheirReason(t *testing.T) {
 	b := &scripted{}
 	client := serve(t, b, anyone)
-	for _, reason := range []error{forward.ErrNotLeading, forward.ErrUnsafe, forward.ErrUnknownServer, forward.ErrBadChange} {
+	for _, reason := range []error{forward.ErrNotLeading, forward.ErrUnsafe, forward.ErrUnknownServer, forward.ErrNameTaken, forward.ErrBadChange} {
 		b.refusal = fmt.Errorf("%w: said the leader", reason)
 		err := client.ChangeMembers(t.Context(), peer, forward.Change{Kind: forward.Transfer})
 		if !errors.Is(err, reason) || err.Error() != b.refusal.Error() {

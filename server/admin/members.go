@@ -145,7 +145,7 @@ func (a *Admin) serveChange(w http.ResponseWriter, r *http.Request) {
 
 func changeStatus(err error) int {
 	switch {
-	case errors.Is(err, raftstore.ErrUnsafe), errors.Is(err, raftstore.ErrBadChange):
+	case errors.Is(err, raftstore.ErrUnsafe), errors.Is(err, raftstore.ErrBadChange), errors.Is(err, raftstore.ErrNameTaken):
 		return http.StatusConflict
 	case errors.Is(err, raftstore.ErrUnknownServer):
 		return http.StatusNotFound
