@@ -43,7 +43,8 @@ type Maker struct {
 	store      Store
 	logger     *slog.Logger
 
-	// due is when the next one is to be made, or the one that has failed since, or when one that is being made is to be whole; last is when the newest was made, 0 if there is
+	// due is when the next one is to be made, or the one that has failed since, or when one that is being made is to be whole;
+	// last is when the newest was made, 0 if there is
 	// none. Both in Unix seconds.
 	due, last atomic.Int64
 	lastBytes atomic.Int64
