@@ -185,9 +185,8 @@ func (k *keeper) register(ctx context.Context) error {
 
 // ensure creates the Node or adopts the one that is there.
 func (k *keeper) ensure(ctx context.Context) error {
-	nodes := k.Client.CoreV1().Nodes()
 	want := k.desired(ctx)
-	got, err := nodes.Create(ctx, want, metav1.CreateOptions{})
+	got, err := k.create(ctx, want)
 	if err == nil {
 		k.tell(&corev1.Node{}, got)
 	}
@@ -199,6 +198,20 @@ func (k *keeper) ensure(ctx context.Context) error {
 	}
 	k.last = got
 	return k.writeStatus(ctx)
+}
+
+// create makes the Node. Servers of an earlier version let no node say whose it is: of them it is asked for without the claim.
+func (k *keeper) create(ctx context.Context, want *corev1.Node) (*corev1.Node, error) {
+	nodes := k.Client.CoreV1().Nodes()
+	got, err := nodes.Create(ctx, want, metav1.CreateOptions{})
+	if len(k.Claim) == 0 || !apierrors.IsForbidden(err) {
+		return got, err
+	}
+	unclaimed := want.DeepCopy()
+	for annotation := range k.Claim {
+		delete(unclaimed.Annotations, annotation)
+	}
+	return nodes.Create(ctx, unclaimed, metav1.CreateOptions{})
 }
 
 // adopt adds our labels to an existing Node; labels of others stay.

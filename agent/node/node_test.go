@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -323,6 +324,30 @@ func TestADeletedNodeAsksForItsPodCIDR(t *testing.T) {
 			t.Errorf("pod CIDR = %q: a node may not give itself one", n.Spec.PodCIDR)
 		}
 	})
+}
+
+// TestOfAServerThatKnowsNoClaimsTheNodeIsMadeWithoutIt, or adopted if it is there: such a server refuses before it looks.
+func TestOfAServerThatKnowsNoClaimsTheNodeIsMadeWithoutIt(t *testing.T) {
+	for name, there := range map[string][]runtime.Object{
+		"new": nil, "adopted": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{"whose": "kept"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			older := fake.NewClientset(there...)
+			older.PrependReactor("create", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if _, claimed := action.(clienttesting.CreateAction).GetObject().(*corev1.Node).Annotations["whose"]; claimed {
+					return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "n1", errors.New("not allowed to modify the annotation"))
+				}
+				return false, nil, nil
+			})
+			mine := Config{Client: older, Claim: map[string]string{"whose": "mine"}, Labels: map[string]string{"a": "b"}}
+			inBubble(t, mine, nil, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
+				n := getNode(t, client)
+				if whose := n.Annotations["whose"]; readyOf(n).Status != corev1.ConditionTrue || n.Labels["a"] != "b" || (whose == "kept") != (there != nil) {
+					t.Errorf("%+v", n)
+				}
+			})
+		})
+	}
 }
 
 // TestAddressesOfOneTypeAreAllWritten, in their order, and nothing else goes with them.
