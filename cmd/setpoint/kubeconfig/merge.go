@@ -3,6 +3,8 @@ package kubeconfig
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -84,19 +86,32 @@ func add(own, ours *api.Config) {
 	own.CurrentContext = ours.CurrentContext
 }
 
-// take takes out the contexts of our users, whichever servers they lead to, and the clusters of these.
+// take takes out what add has made of our users, whichever servers it leads to. Contexts that the user made himself stay, with the
+// clusters that they lead to.
 func take(own, ours *api.Config) {
+	var clusters []string
 	for name, context := range own.Contexts {
-		if ours.Contexts[name] == nil && ours.AuthInfos[context.AuthInfo] == nil {
+		if ours.AuthInfos[context.AuthInfo] == nil || !added(name, context) {
 			continue
 		}
 		delete(own.Contexts, name)
-		delete(own.Clusters, name)
+		clusters = append(clusters, context.Cluster)
 		if own.CurrentContext == name {
 			own.CurrentContext = ""
 		}
 	}
+	for _, context := range own.Contexts {
+		clusters = slices.DeleteFunc(clusters, func(cluster string) bool { return cluster == context.Cluster })
+	}
+	for _, cluster := range clusters {
+		delete(own.Clusters, cluster)
+	}
 	for name := range ours.AuthInfos {
 		delete(own.AuthInfos, name)
 	}
+}
+
+// added reports whether a context has the names that named gives.
+func added(name string, context *api.Context) bool {
+	return context.Cluster == name && (name == context.AuthInfo || strings.HasPrefix(name, context.AuthInfo+"-"))
 }
