@@ -2,7 +2,6 @@ package userconfig
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -34,8 +33,10 @@ func Follow(config *api.Config, members []admin.Member) *api.Config {
 		}
 		names = append(names, name)
 	}
-	for _, c := range next.Contexts { // one of them may share its cluster with one that went
-		next.Clusters[c.Cluster] = cmp.Or(next.Clusters[c.Cluster], config.Clusters[c.Cluster].DeepCopy())
+	for _, c := range next.Contexts { // one of them may share its cluster with one that went; another may lead nowhere
+		if cluster := config.Clusters[c.Cluster]; next.Clusters[c.Cluster] == nil && cluster != nil {
+			next.Clusters[c.Cluster] = cluster.DeepCopy()
+		}
 	}
 	if next.Contexts[next.CurrentContext] == nil {
 		next.CurrentContext = slices.Min(names)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -106,6 +107,18 @@ func TestContextsFollowTheMembers(t *testing.T) {
 		if ways(have) != ways(of(c.have...)) {
 			t.Errorf("%s: what was given was changed", name)
 		}
+	}
+}
+
+// TestFollowLeavesAContextThatLeadsNowhere as it is: a cluster that is nil cannot be written.
+func TestFollowLeavesAContextThatLeadsNowhere(t *testing.T) {
+	have := &api.Config{
+		CurrentContext: "s1", Clusters: map[string]*api.Cluster{"s1": {Server: "https://a:1"}},
+		Contexts: map[string]*api.Context{"s1": {Cluster: "s1", AuthInfo: "admin"}, "lost": {Cluster: "gone", AuthInfo: "admin"}},
+	}
+	next := Follow(have, []admin.Member{{Name: "s1", Address: "a:1"}})
+	if _, err := clientcmd.Write(*next); err != nil || next.Contexts["lost"] == nil || len(next.Clusters) != 1 {
+		t.Errorf("%v: %+v", err, next)
 	}
 }
 
