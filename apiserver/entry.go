@@ -45,8 +45,8 @@ type entered struct {
 	cancel context.CancelFunc
 	// lasts says that the request has no deadline of the server's.
 	lasts bool
-	// revoked is why the request is nobody's, if its user was revoked.
-	revoked error
+	// nobody is why it could not be found out who asks.
+	nobody error
 	// long is of a tenant whose requests wait for their turn to compute; nil: of nobody.
 	long *cpushare.Long
 	// width is how many seats the request takes, once somebody has asked.
@@ -187,7 +187,7 @@ func (s *Server) withEntry(next http.Handler) http.Handler {
 
 // unauthorized answers who could not say who he is; the record says that somebody tried.
 func (s *Server) unauthorized() http.Handler {
-	refused := s.refuseRevoked(filters.Unauthorized(s.codecs))
+	refused := s.refuseNobody(filters.Unauthorized(s.codecs))
 	if s.config.Audit == nil {
 		return refused
 	}

@@ -14,32 +14,6 @@ import (
 	"github.com/setpoint-io/setpoint/internal/revocation"
 )
 
-// noteRevoked reports whether a request is nobody's because its user was revoked, his name has become another's, or his Node is not there,
-// and keeps why for refuseRevoked.
-func noteRevoked(r *http.Request, err error) bool {
-	if !errors.As(err, new(*revocation.Error)) && !errors.Is(err, auth.ErrNodeKey) && !errors.Is(err, auth.ErrNoNode) {
-		return false
-	}
-	if e, ok := r.Context().Value(entryKey{}).(*entered); ok {
-		e.revoked = err
-	}
-	return true
-}
-
-// refuseRevoked tells who was revoked so, and ends his connection. Others go on to next.
-func (s *Server) refuseRevoked(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e, ok := r.Context().Value(entryKey{}).(*entered)
-		if !ok || e.revoked == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		s.tellRevoked(r, e.revoked)
-		w.Header().Set("Connection", "close")
-		s.refuse(w, r, apierrors.NewUnauthorized(e.revoked.Error()))
-	})
-}
-
 // tellRevoked logs that somebody still tries, now and then.
 func (s *Server) tellRevoked(r *http.Request, err error) {
 	revoked, ok := errors.AsType[*revocation.Error](err)
@@ -71,10 +45,15 @@ func (s *Server) endIfRevoked(w http.ResponseWriter, r *http.Request, who revoca
 	if !ok || e.cancel == nil || !e.lasts && r.ContentLength == 0 {
 		return func() {}
 	}
-	return s.config.Revoked.Opened(who, func() {
+	end := func() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // who cannot, has no reader that waits
 		e.cancel()
-	})
+	}
+	done = s.config.Revoked.Opened(who, end)
+	if s.config.NodeKeys.Judge(r, who) != nil { // his Node was deleted since he was judged, before this was noted as open
+		end()
+	}
+	return done
 }
 
 // unlessRevoked lets nobody act as a user who was revoked.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
@@ -54,7 +55,9 @@ type Config struct {
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
 	// Revoked knows who is shut out: what he has open is ended, and nobody acts as him. Nil: nobody is. Authenticator asks it too.
-	Revoked       *revocation.Judge
+	Revoked *revocation.Judge
+	// NodeKeys know whose the names of nodes are. Nil: all are whose certificate says so. Authenticator asks them too.
+	NodeKeys      *auth.NodeKeys
 	TypeConverter managedfields.TypeConverter
 	// Custom serves what CustomResourceDefinitions define; nil: nothing does.
 	Custom *crd.Catalog

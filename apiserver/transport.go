@@ -168,8 +168,8 @@ func (s *Server) authenticator() authenticator.Request {
 		if u, ok := r.Context().Value(callerKey{}).(user.Info); ok {
 			return &authenticator.Response{User: u}, true, nil
 		}
-		response, known, err := s.config.Authenticator.AuthenticateRequest(r)
-		if noteRevoked(r, err) {
+		response, known, err := s.authenticateOnce(r)
+		if whyNobody(err) != nil {
 			return nil, false, nil // upstream's filter would log each
 		}
 		if known || err != nil || !s.letsEverybodyIn(r.URL.Path) {

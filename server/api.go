@@ -148,6 +148,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Authenticator: a.access.Authenticator,
 		Authorizer:    a.access.Authorizer,
 		Revoked:       a.config.revoked,
+		NodeKeys:      a.access.NodeKeys,
 		Tokens:        a.access.Issuer,
 		Reviews:       a.access.Reviews,
 		Computed:      a.usage.Kinds(),

@@ -68,7 +68,8 @@ func (j *Judge) close(o *opened) {
 	}
 }
 
-// End ends what is open of those whom match names, though they are not revoked: they have to show again who they are.
+// End ends what is open of those whom match names, though they are not revoked: they have to show again who they are. Opened knows only of
+// who is revoked: whoever calls it for one of them judges him again afterwards.
 func (j *Judge) End(match func(Identity) bool) {
 	var ending []*opened
 	j.mu.Lock()

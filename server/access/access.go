@@ -64,6 +64,8 @@ type Access struct {
 	Issuer        *tokens.Issuer
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
+	// NodeKeys are those that Authenticator asks.
+	NodeKeys *auth.NodeKeys
 	// Escalation refuses roles and bindings that give more than their writer has.
 	Escalation *rbac.Escalation
 	Reviews    []reviews.Review
@@ -87,7 +89,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		return nil, err
 	}
 	a := &Access{
-		storage: c.Storage, Issuer: tokens.NewIssuer(keys, tokens.DefaultIssuer),
+		storage: c.Storage, NodeKeys: auth.NewNodeKeys(c.Storage), Issuer: tokens.NewIssuer(keys, tokens.DefaultIssuer),
 		roles: rbac.New(c.Storage, c.Logger), workloads: auth.NewWorkloads(c.Storage, c.Logger),
 	}
 	a.revoked = followRevocations(c.Storage, c.Revoked, c.Logger)
@@ -103,7 +105,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 	a.accounts = tokens.NewAuthenticator(a.Issuer, c.Storage)
 	bearer := auth.JudgedTokens(c.Revoked, auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured))
 	a.Authenticator = auth.NewJudgedAuthenticator(
-		c.Revoked, auth.NewNodeKeys(c.Storage), c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer),
+		c.Revoked, a.NodeKeys, c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer),
 	)
 	a.Authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
 	rules, err := a.askWebhooks(c)

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
 // answerSelf tells the asker who he is.
@@ -39,6 +41,9 @@ func (r *tokenReviews) answer(ctx context.Context, review *authenticationv1.Toke
 		audiences = r.audiences
 	}
 	found, ok, err := r.tokens.AuthenticateToken(authenticator.WithAudiences(ctx, audiences), review.Spec.Token)
+	if unavailable := storage.Unavailability(err); unavailable != nil {
+		return nil, unavailable // whoever asks would believe that nobody knows the token
+	}
 	review.Status = authenticationv1.TokenReviewStatus{Authenticated: ok}
 	switch {
 	case err != nil:
