@@ -54,6 +54,6 @@ var (
 
 // RemovedError is ErrRemoved of a server, and says what to do.
 func RemovedError(name, address string) error {
-	return fmt.Errorf("%s %w: run 'setpoint reset' on its machine; or, to let it join again, empty its data directory, start it and run "+
-		"'setpoint cluster join %s=%s'", name, ErrRemoved, name, address)
+	return fmt.Errorf("%s %w: stop it and run 'setpoint reset' on its machine; or, to let it join again, stop it, empty its data directory, start it "+
+		"and run 'setpoint cluster join %s=%s'", name, ErrRemoved, name, address)
 }
