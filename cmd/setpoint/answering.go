@@ -41,7 +41,7 @@ func answeringServer(flags *genericclioptions.ConfigFlags, out io.Writer) *rest.
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	name, config := firstReady(raw.CurrentContext, others, func(name string) *rest.Config { return ready(ctx, &raw, name) })
+	name, config := firstReady(raw.CurrentContext, others, func(name string) (*rest.Config, bool) { return ready(ctx, &raw, name) })
 	if config == nil || name == raw.CurrentContext {
 		return nil
 	}
@@ -50,16 +50,22 @@ func answeringServer(flags *genericclioptions.ConfigFlags, out io.Writer) *rest.
 }
 
 // firstReady is the first server that is ready: the current one is asked before the others, which are asked all at once when it is not
-// ready or takes longer than headStart. ask returns nil for one that is not ready, and must end. Without any the name is "".
-func firstReady(current string, others []string, ask func(name string) *rest.Config) (string, *rest.Config) {
+// ready or takes longer than headStart. ask returns nil for one that does not answer, and must end. One that refuses this user may have
+// just started, and not have read yet who may do what: it is used if no other is ready, so that he is told why. Without any the name is "".
+func firstReady(current string, others []string, ask func(name string) (config *rest.Config, refuses bool)) (string, *rest.Config) {
 	type answer struct {
-		name   string
-		config *rest.Config
+		name    string
+		config  *rest.Config
+		refuses bool
 	}
+	var refusing answer
 	answers := make(chan answer, 1+len(others))
 	start := func(names []string) {
 		for _, name := range names {
-			go func() { answers <- answer{name, ask(name)} }()
+			go func() {
+				config, refuses := ask(name)
+				answers <- answer{name, config, refuses}
+			}()
 		}
 	}
 	start([]string{current})
@@ -68,15 +74,19 @@ func firstReady(current string, others []string, ask func(name string) *rest.Con
 	for waiting := 1; waiting > 0; {
 		select {
 		case a := <-answers:
-			if waiting--; a.config != nil {
+			waiting--
+			if a.config != nil && !a.refuses {
 				return a.name, a.config
+			}
+			if a.config != nil && (refusing.config == nil || a.name == current) {
+				refusing = a
 			}
 		case <-late.C:
 		}
 		start(others)
 		waiting, others = waiting+len(others), nil
 	}
-	return "", nil
+	return refusing.name, refusing.config
 }
 
 // alike are the names of the other contexts that lead to the cluster of the current one as the same user, sorted.
@@ -98,30 +108,36 @@ func alike(raw *clientcmdapi.Config) []string {
 	return names
 }
 
-// ready is how to reach the server of a context, nil if it is not ready.
-func ready(ctx context.Context, raw *clientcmdapi.Config, name string) *rest.Config {
+// ready is how to reach the server of a context that is ready, or refuses this user; nil if it does not answer, or is not ready.
+func ready(ctx context.Context, raw *clientcmdapi.Config, name string) (config *rest.Config, refuses bool) {
 	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, nil, nil).ClientConfig()
-	if err != nil || !isReady(ctx, config) {
-		return nil
+	if err != nil {
+		return nil, false
 	}
-	return config
+	switch askReady(ctx, config) {
+	case http.StatusOK:
+		return config, false
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return config, true
+	}
+	return nil, false
 }
 
-func isReady(ctx context.Context, config *rest.Config) bool {
+// askReady is the status with which a server says whether it is ready, 0 without an answer.
+func askReady(ctx context.Context, config *rest.Config) (code int) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
 	if err != nil {
-		return false
+		return 0
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer response.Body.Close()
-	// A server that refuses this user answers him too: he is to be told why.
-	return slices.Contains([]int{http.StatusOK, http.StatusUnauthorized, http.StatusForbidden}, response.StatusCode)
+	return response.StatusCode
 }
