@@ -8,7 +8,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Unavailability is the answer to who asks for what the store could not tell, which an error wraps: 503, or 504. Nil: that is not the reason.
+// Unavailability is the answer to who asks for what the store could not tell, which an error wraps: 503, or 504. Nil: that is not why it
+// failed.
 func Unavailability(err error) *apierrors.StatusError {
 	if several, ok := errors.AsType[utilerrors.Aggregate](err); ok {
 		err = errors.Join(several.Errors()...) // upstream's own hides what it wraps
