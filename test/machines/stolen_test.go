@@ -4,13 +4,18 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +62,7 @@ func (c *Cluster) stolenNode(t *testing.T) {
 	}
 	d.raftIsShut()
 	watched := d.watch(m)
-	idle, err := tls.Dial("tcp", d.api, d.tls)
+	idle, err := d.dial(d.tls)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +70,12 @@ func (c *Cluster) stolenNode(t *testing.T) {
 	if code := d.say(idle); code != http.StatusOK {
 		t.Fatalf("the version: %d", code)
 	}
-	if out, err := exec.Command(c.binary, "revoke", "node/"+m.Node, "--kubeconfig", c.Kubeconfig()).CombinedOutput(); err != nil {
+	revoking, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if out, err := exec.CommandContext(revoking, c.binary, "revoke", "node/"+m.Node, "--kubeconfig", c.Kubeconfig()).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	_, _ = io.Copy(io.Discard, watched) // until it ends
+	d.ends(watched)
 	if code := d.say(idle); code != http.StatusUnauthorized && code != 0 {
 		t.Errorf("on an open connection he is answered %d", code)
 	}
@@ -133,7 +140,9 @@ func (c *Cluster) thief(t *testing.T, m, other *Machine) *thief {
 		t.Fatal(err)
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true} // a thief does not mind whom he asks
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true, TLSHandshakeTimeout: patience, ResponseHeaderTimeout: patience,
+	}}
 	t.Cleanup(client.CloseIdleConnections)
 	return &thief{T: t, c: c, tls: config, client: client, api: other.IP + ":6443", agent: other.IP + ":10250"}
 }
@@ -178,7 +187,9 @@ func (d *thief) doors(m, other *Machine) []door {
 
 // try returns the answer's code, 0 if there is none, and its text.
 func (d *thief) try(o door) (code int, text string) {
-	request, err := http.NewRequestWithContext(d.Context(), o.method, o.url, strings.NewReader(o.body))
+	ctx, cancel := context.WithTimeout(d.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, o.method, o.url, strings.NewReader(o.body))
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -199,18 +210,30 @@ func (d *thief) try(o door) (code int, text string) {
 func (d *thief) raftIsShut() {
 	config := d.tls.Clone()
 	config.NextProtos = []string{peers.RaftProtocol}
-	conn, err := tls.Dial("tcp", d.api, config)
+	conn, err := d.dial(config)
 	if err != nil {
 		return
 	}
 	defer conn.Close()
-	if n, err := conn.Read(make([]byte, 1)); err == nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		d.Fatal(err)
+	}
+	n, err := conn.Read(make([]byte, 1))
+	switch {
+	case err == nil:
 		d.Errorf("Raft answers a node with %d bytes", n)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		d.Errorf("Raft keeps a node's connection open")
 	}
 }
 
+// dial waits for the handshake no longer than patience.
+func (d *thief) dial(config *tls.Config) (*tls.Conn, error) {
+	return tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", d.api, config)
+}
+
 // watch begins one of the node's own pods, and returns what comes.
-func (d *thief) watch(m *Machine) io.Reader {
+func (d *thief) watch(m *Machine) io.ReadCloser {
 	url := "https://" + d.api + "/api/v1/pods?watch=1&timeoutSeconds=3000&fieldSelector=spec.nodeName%3D" + m.Node
 	request, err := http.NewRequestWithContext(d.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -224,12 +247,32 @@ func (d *thief) watch(m *Machine) io.Reader {
 	return answer.Body
 }
 
+// ends reads until the server ends the watch.
+func (d *thief) ends(watched io.ReadCloser) {
+	var late atomic.Bool
+	timer := time.AfterFunc(patience, func() {
+		late.Store(true)
+		_ = watched.Close()
+	})
+	defer timer.Stop()
+	_, _ = io.Copy(io.Discard, watched)
+	if late.Load() {
+		d.Fatal("the watch of a revoked node goes on")
+	}
+}
+
 // say asks on a connection, which stays open, and returns the code of the answer; 0: it was closed.
 func (d *thief) say(conn *tls.Conn) int {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return 0
+	}
 	if _, err := conn.Write([]byte("GET /version HTTP/1.1\r\nHost: server\r\n\r\n")); err != nil {
 		return 0
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		d.Fatal("a connection gets no answer, and is not closed")
+	}
 	if err != nil {
 		return 0
 	}

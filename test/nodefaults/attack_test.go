@@ -7,9 +7,11 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -66,8 +68,11 @@ func attack(t *testing.T, n *node) {
 	watching := attacker.openAll(ctx, &all, watches, attacker.watch)
 	holding := attacker.openAll(ctx, &all, execs, attacker.hold)
 	t.Logf("the attacker holds %s of %d watches and %s of %d execs", watching, watches, holding, execs)
-	watching.judge(t, watches, watchShare)
-	holding.judge(t, execs, min(nodeShare, podShare*((execs+execsOfPod-1)/execsOfPod)))
+	for _, wrong := range slices.Concat(
+		watching.wrong(watches, watchShare), holding.wrong(execs, min(nodeShare, podShare*((execs+execsOfPod-1)/execsOfPod))),
+	) {
+		t.Error(wrong)
+	}
 	t.Logf("during: %s; %s", victim.measure(t), n.memory(t))
 	stop()
 	all.Wait()
@@ -110,29 +115,56 @@ type opened struct {
 	mu      sync.Mutex
 	held    int
 	refused map[string]int // by the reason, without numbers
+	broken  map[string]int // of those that were held
 }
 
 // String tells how many are held, and why others are not.
 func (o *opened) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return fmt.Sprint(o.held, " (refused: ", o.refused, ")")
+	return fmt.Sprint(o.held, " (refused: ", o.refused, ", broken: ", o.broken, ")")
 }
 
-// judge wants all that were refused to have been told which share they are beyond.
-func (o *opened) judge(t *testing.T, attempts, share int) {
-	t.Helper()
+// wrong wants the whole share to be held, and all the others to be refused and told which share they are beyond.
+func (o *opened) wrong(attempts, share int) (all []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	refusals := 0
 	for reason, n := range o.refused {
 		if !strings.Contains(reason, "its share") {
-			t.Errorf("refused without a reason: %s", reason)
+			all = append(all, "refused without a reason: "+reason)
 		}
 		refusals += n
 	}
-	if o.held > share || o.held+refusals != attempts {
-		t.Errorf("%d are held and %d refused of %d, and the share is %d", o.held, refusals, attempts, share)
+	for reason, n := range o.broken {
+		all = append(all, fmt.Sprintf("%d were held and broke: %s", n, reason))
+	}
+	if want := min(attempts, share); o.held != want || refusals != attempts-want {
+		all = append(all, fmt.Sprintf("%d are held and %d refused of %d, and the share is %d", o.held, refusals, attempts, share))
+	}
+	return all
+}
+
+// TestWhatAnAttackShows: a node that refuses more than it has to is found, and so is one that breaks what it let in.
+func TestWhatAnAttackShows(t *testing.T) {
+	beyond := func(n int) map[string]int { return map[string]int{"pod has its share": n} }
+	for name, c := range map[string]struct {
+		o    *opened
+		want int
+	}{
+		"the share":       {&opened{held: 2, refused: beyond(1)}, 0},
+		"one less":        {&opened{held: 1, refused: beyond(2)}, 1},
+		"one more":        {&opened{held: 3}, 1},
+		"nothing":         {&opened{refused: beyond(3)}, 1},
+		"no reason":       {&opened{held: 2, refused: map[string]int{"no": 1}}, 1},
+		"one that breaks": {&opened{held: 2, refused: beyond(1), broken: map[string]int{"EOF": 1}}, 1},
+	} {
+		if got := c.o.wrong(3, 2); len(got) != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := (&opened{held: 3}).wrong(3, 4); len(got) != 0 {
+		t.Errorf("less than the share: %q", got)
 	}
 }
 
@@ -140,7 +172,7 @@ func (o *opened) judge(t *testing.T, attempts, share int) {
 func (a *tenant) openAll(
 	ctx context.Context, all *sync.WaitGroup, count int, open func(ctx context.Context, i int, held func()) error,
 ) *opened {
-	o := &opened{refused: map[string]int{}}
+	o := &opened{refused: map[string]int{}, broken: map[string]int{}}
 	openers := make(chan struct{}, openersMax)
 	var begun sync.WaitGroup
 	for i := range count {
@@ -148,22 +180,33 @@ func (a *tenant) openAll(
 		begun.Add(1)
 		all.Go(func() {
 			known := sync.OnceFunc(func() { <-openers; begun.Done() })
+			var isHeld atomic.Bool
 			err := open(ctx, i, sync.OnceFunc(func() {
 				o.mu.Lock()
 				o.held++
 				o.mu.Unlock()
+				isHeld.Store(true)
 				known()
 			}))
-			if ctx.Err() == nil && err != nil {
-				o.mu.Lock()
-				o.refused[withoutNumbers(err.Error())]++
-				o.mu.Unlock()
+			if ctx.Err() == nil {
+				o.fail(isHeld.Load(), err)
 			}
 			known()
 		})
 	}
 	begun.Wait()
 	return o
+}
+
+// fail counts what was refused, or held before and has ended by itself.
+func (o *opened) fail(wasHeld bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	reasons := o.refused
+	if wasHeld {
+		reasons = o.broken
+	}
+	reasons[withoutNumbers(fmt.Sprint(err))]++
 }
 
 func withoutNumbers(text string) string {
@@ -210,8 +253,8 @@ func (a *tenant) watch(ctx context.Context, i int, held func()) error {
 		return fmt.Errorf("%s: %s", answer.Status, text)
 	}
 	held()
-	_, _ = io.Copy(io.Discard, answer.Body) // it ends with ctx
-	return nil
+	_, err = io.Copy(io.Discard, answer.Body) // it ends with ctx
+	return err
 }
 
 // writeEvents is what a pod of his does with its token: one Event after the other, and what the quota refuses is written over an older one.
