@@ -111,9 +111,12 @@ type judge func(reserved.Claim) (reserved.Holding, bool)
 // of its node, and an endpoint gets what others send there. A node refuses host ports that it has itself, so what one node says keeps no
 // pod from the others.
 func (r reservedAddresses) judgeOf(ctx context.Context, o runtime.Object) (judge, error) {
-	switch o.(type) {
+	switch o := o.(type) {
 	case *corev1.Service:
-		return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.At(c.Address, c.Port) }, r.readRanges(ctx)
+		return func(c reserved.Claim) (reserved.Holding, bool) {
+			holding, taken := r.book.At(c.Address, c.Port)
+			return holding, taken && !holding.IsNodePortOf(o)
+		}, r.readRanges(ctx)
 	case *corev1.Pod:
 		return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.Everywhere(c.Port) }, nil
 	}

@@ -106,6 +106,13 @@ func TestNobodyClaimsWhatIsTheClusters(t *testing.T) {
 			request{obj: serviceWith(30443, tcp, externally("198.51.100.1", "192.0.2.1"))},
 			`spec.externalIPs[1]: Invalid value: "192.0.2.1": port 30443/TCP of node n1 is for the API`,
 		},
+		"its own node port": {request{obj: serviceWith(31000, tcp, atNodePort(31000), externally("192.0.2.1"))}, ""},
+		"a node port of others": {
+			request{obj: serviceWith(31000, tcp, atNodePort(31001), externally("192.0.2.1"))}, "port 31000/TCP of node n1 is for node ports of Services",
+		},
+		"of another protocol": {request{obj: serviceWith(31000, udp, externally("192.0.2.1"), func(s *corev1.Service) {
+			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: 80, Protocol: tcp, NodePort: 31000})
+		})}, "port 31000/UDP of node n1 is for node ports of Services"},
 		"of a server without a node": {
 			request{obj: serviceWith(30443, tcp, externally("192.0.2.9"))}, `Invalid value: "192.0.2.9": port 30443/TCP of server s is for the API`,
 		},

@@ -108,12 +108,17 @@ func ofNodes(services []*corev1.Service, w world) []decision {
 // amongNodePorts is why a Service does not get the nodes' addresses: one of its ports is, or may become, another's node port.
 func amongNodePorts(s *corev1.Service) (reason, message string) {
 	for _, p := range s.Spec.Ports {
-		if servicerange.IsNodePort(p.Port) {
+		if servicerange.IsNodePort(p.Port) && !isOwnNodePort(s, p) {
 			return portReserved, fmt.Sprintf("port %d/%s of the nodes is one of the node ports, %d to %d",
 				p.Port, p.Protocol, servicerange.NodePortMin, servicerange.NodePortMax)
 		}
 	}
 	return "", ""
+}
+
+// isOwnNodePort: whoever asks there is led to the Service anyway.
+func isOwnNodePort(s *corev1.Service, p corev1.ServicePort) bool {
+	return reserved.Holding{Port: reserved.Port{Protocol: p.Protocol, Number: p.Port}, Use: reserved.NodePort}.IsNodePortOf(s)
 }
 
 // free are the addresses at which no port of the Service is reserved. A Service for which none is left is told why.
@@ -137,7 +142,7 @@ func (w world) free(s *corev1.Service, addresses []string) (left []string, reaso
 func (w world) reserved(s *corev1.Service, ip netip.Addr) (reserved.Holding, bool) {
 	for _, p := range s.Spec.Ports {
 		port := reserved.Port{Protocol: p.Protocol, Number: p.Port}
-		if holding, taken := w.book.At(ip, port); taken && (holding.Use != reserved.Pod || !w.isEndpoint(s, ip, port)) {
+		if holding, taken := w.book.At(ip, port); taken && !holding.IsNodePortOf(s) && (holding.Use != reserved.Pod || !w.isEndpoint(s, ip, port)) {
 			return holding, true
 		}
 	}

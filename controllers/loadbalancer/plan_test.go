@@ -123,6 +123,9 @@ func TestPlan(t *testing.T) {
 		"a port of a Gateway":     {"", []*corev1.Service{balanced("x", 1, port(8700, corev1.ProtocolTCP))}, map[string]string{"x": "192.0.2.1"}},
 		"of a pod, nowhere else":  {"", []*corev1.Service{balanced("x", 1, port(53, corev1.ProtocolUDP), local)}, map[string]string{"x": "PortReserved"}},
 		"a node port":             {"", []*corev1.Service{balanced("x", 1, port(31000, corev1.ProtocolTCP))}, map[string]string{"x": "PortReserved"}},
+		"its own node port": {"", []*corev1.Service{balanced("x", 1, port(31000, corev1.ProtocolTCP), func(s *corev1.Service) {
+			s.Spec.Ports[0].NodePort = 31000
+		})}, map[string]string{"x": both}},
 		"a node port in a pool":   {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, port(31000, corev1.ProtocolTCP))}, map[string]string{"x": "198.51.100.8"}},
 		"in a pool":               {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP))}, map[string]string{"x": "198.51.100.8"}},
 		"a pool with a machine":   {"192.0.2.2/31", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP)), balanced("y", 2)}, map[string]string{"x": "PortReserved", "y": "192.0.2.2"}},

@@ -3,6 +3,7 @@ package reserved
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -51,6 +52,13 @@ func OfService(s *corev1.Service) (all []Claim) {
 		all = append(all, ofNodePort(p.NodePort, p.Protocol, spec.Child("ports").Index(i).Child("nodePort"))...)
 	}
 	return append(all, ofNodePort(s.Spec.HealthCheckNodePort, corev1.ProtocolTCP, spec.Child("healthCheckNodePort"))...)
+}
+
+// IsNodePortOf tells whether a port is one of a Service's own node ports: at the addresses of nodes it is asked there anyway.
+func (h Holding) IsNodePortOf(s *corev1.Service) bool {
+	return h.Use == NodePort && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool {
+		return Port{p.Protocol, p.NodePort} == h.Port
+	})
 }
 
 func ofNodePort(number int32, protocol corev1.Protocol, path *field.Path) []Claim {

@@ -45,6 +45,9 @@ func (p *planned) refuse(book *reserved.Book, node string, s network.Service) bo
 	if !taken {
 		return false
 	}
+	if holding.Use == reserved.NodePort && p.hasNodePort(s) {
+		return false
+	}
 	if holding.Use == reserved.Pod && slices.Contains(s.Endpoints, s.Address) {
 		return true // the endpoint is there, and needs no translation
 	}
@@ -55,6 +58,13 @@ func (p *planned) refuse(book *reserved.Book, node string, s network.Service) bo
 	p.refused = fmt.Sprintf("%s is not served%s: %s", described(s.ServiceAddress), where, holding)
 	_, here := book.From(node, ip, port)
 	return here
+}
+
+// hasNodePort tells whether the port of an address is a node port of the same Service.
+func (p *planned) hasNodePort(s network.Service) bool {
+	return slices.ContainsFunc(p.addresses, func(o network.Service) bool {
+		return o.Address.Addr().IsUnspecified() && o.Protocol == s.Protocol && o.Address.Port() == s.Address.Port()
+	})
 }
 
 // refuseHealth has the node open no port for load balancers' questions that is the cluster's own: a server or an agent that was away for a

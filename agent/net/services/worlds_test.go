@@ -119,16 +119,17 @@ func oldest(all []*corev1.Service) types.NamespacedName {
 	return types.NamespacedName{Namespace: first.Namespace, Name: first.Name}
 }
 
-// kept says why a node serves an external address and port for nobody; "" if it does. It is the rule of docs/operations/network.md in words
-// of its own.
-func (c *claims) kept(a network.ServiceAddress) string {
+// kept says why a node does not serve an external address and port for a Service; "" if it does. It is the rule of
+// docs/operations/network.md in words of its own.
+func (c *claims) kept(a network.ServiceAddress, s *corev1.Service) string {
 	port := reserved.Port{Protocol: protocolOf(a), Number: int32(a.Address.Port())}
 	if ip := a.Address.Addr(); !ip.IsUnspecified() {
-		if holding, taken := c.machines.At(ip, port); taken {
+		own := s.Spec.Ports[0].NodePort == port.Number // and of the same protocol, since there is one port
+		if holding, taken := c.machines.At(ip, port); taken && (holding.Use != reserved.NodePort || !own) {
 			return holding.String()
 		}
-		if c.machines.HasMachine(ip) && servicerange.IsNodePort(port.Number) {
-			return "a node port"
+		if c.machines.HasMachine(ip) && servicerange.IsNodePort(port.Number) && !own {
+			return "a node port of others"
 		}
 		return ""
 	}
@@ -153,15 +154,21 @@ func (c *claims) judge(t *testing.T) {
 		}
 	}
 	for a, all := range claimants {
-		holder, served := c.book.holder(a)
-		switch why := c.kept(a); {
-		case why != "" && served:
-			t.Errorf("%s is served for %s: %s", described(a), holder, why)
-		case why == "" && (!served || holder != oldest(all)):
-			t.Errorf("%s is %s's (%v), want %s's", described(a), holder, served, oldest(all))
-		case why != "":
-			c.judgeTold(t, all, described(a))
+		var may, mayNot []*corev1.Service
+		for _, s := range all {
+			if c.kept(a, s) == "" {
+				may = append(may, s)
+			} else {
+				mayNot = append(mayNot, s)
+			}
 		}
+		switch holder, served := c.book.holder(a); {
+		case len(may) == 0 && served:
+			t.Errorf("%s is served for %s: %s", described(a), holder, c.kept(a, c.services[holder]))
+		case len(may) > 0 && (!served || holder != oldest(may)):
+			t.Errorf("%s is %s's (%v), want %s's", described(a), holder, served, oldest(may))
+		}
+		c.judgeTold(t, mayNot, described(a))
 	}
 	open := c.book.healthPorts()
 	for port, all := range health {
