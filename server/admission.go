@@ -10,6 +10,7 @@ import (
 	dynamicclient "k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/configuration"
@@ -52,10 +53,12 @@ func validateAdmission(c configuration.Configuration, added []string) error {
 
 // firstClaims reads caches that the control loops read, too.
 func (a *api) firstClaims() firstclaims.Plugin {
-	networking, source := a.caches.Networking().V1(), a.config.LoadBalancers
+	services, source := a.caches.Core().V1().Services(), a.config.LoadBalancers
+	ingresses, classes := a.caches.Networking().V1().Ingresses(), a.caches.Networking().V1().IngressClasses()
+	synced := []cache.InformerSynced{services.Informer().HasSynced, ingresses.Informer().HasSynced, classes.Informer().HasSynced}
 	return firstclaims.Plugin{
-		Services: a.caches.Core().V1().Services().Lister(), Ingresses: networking.Ingresses().Lister(),
-		Classes: networking.IngressClasses().Lister(), AtNodes: !source.None && len(source.Pool) == 0,
+		Services: services.Lister(), Ingresses: ingresses.Lister(), Classes: classes.Lister(), Reserved: a.reserved,
+		Synced: append(synced, a.machinesKnown...), AtNodes: !source.None && len(source.Pool) == 0,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
@@ -84,7 +85,9 @@ type api struct {
 	quota       *quota.Quota
 	// reserved knows which ports of machines are the cluster's.
 	reserved *reserved.Book
-	kubelets *peers.Kubelets
+	// machinesKnown tell whether it has taken all that was stored.
+	machinesKnown []cache.InformerSynced
+	kubelets      *peers.Kubelets
 	// dialPods reaches pods by the agents of their nodes.
 	dialPods utilnet.DialFunc
 	usage    *usage.Meter
@@ -128,7 +131,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		return nil, err
 	}
 	a.reserved = reserved.New()
-	a.reserved.Follow(a.caches.Core().V1().Nodes().Informer(), a.caches.Discovery().V1().EndpointSlices().Informer())
+	a.machinesKnown = a.reserved.Follow(a.caches.Core().V1().Nodes().Informer(), a.caches.Discovery().V1().EndpointSlices().Informer())
 	admit, err := newAdmission(ctx, a, clients)
 	if err != nil {
 		return nil, err

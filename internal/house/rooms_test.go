@@ -91,7 +91,7 @@ var rooms = []room{
 	{[]string{"internal/reread"}, "files that are read again while a server runs, and which mistakes were told", nil, "a mistake is told once and judged once, wherever it is"},
 	{[]string{"internal/histograms"}, "options of histograms with native buckets", nil, "one place decides what each series costs"},
 	{[]string{"internal/freeport"}, "loopback ports for tests, that nobody else takes", nil, "a port that the system chose may be given to another process once nobody listens on it"},
-	{[]string{"apiserver/admission/firstclaims"}, "older objects take nothing of younger ones of other namespaces", []string{"apiserver/auth"}, "who has what is the oldest object's, and objects can be changed"},
+	{[]string{"apiserver/admission/firstclaims"}, "older objects take nothing of younger ones of other namespaces", []string{"apiserver/auth", "internal/reserved"}, "who has what is the oldest object's, and objects can be changed"},
 	{[]string{"apiserver/admission/revocations"}, "who writes the list of what is revoked, and what stands in it", []string{"internal/revocation"}, "nobody shuts out himself, or the cluster"},
 	{[]string{"internal/revocation"}, "who is shut out: the list as it is stored, and the judge that every door asks", []string{"internal/trust"}, "one judgement for requests, sessions, Raft, gossip and the kubelet's port"},
 	{[]string{"internal/trust"}, "keys and certificates of a cluster: making, reading, renewing", []string{"internal/{clip,servicerange}"}, "servers, agents and the command use it"},

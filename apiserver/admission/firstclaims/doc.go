@@ -2,9 +2,10 @@
 //
 // Of several objects that claim one port of the nodes, one external address or one host of Ingresses, the oldest has it, since an object
 // tells nobody when its claims were written. So whoever keeps an old object could change it to claim what others have by now. A change that
-// would do so is refused. A new object is the youngest, and is told by conditions and events what it does not get, as before.
+// would do so is refused: who loses is the oldest that claims it as things are, and not one who claims it in vain. A new object is the
+// youngest, and is told by conditions and events what it does not get, as before.
 //
 // It owns what Services and Ingresses claim in that sense; agent/net/services, agent/net/router/hosts and controllers/loadbalancer
-// own who has it. It reads caches, so two changes of one moment are not compared. Administrators and servers pass. Gateways and their
-// routes are not judged. Tested with a table.
+// own who has it. It reads caches, and waits until they are filled; two changes of one moment are not compared. Administrators and servers
+// pass. Gateways, ListenerSets and their routes are not judged, neither as who takes a port or a host nor as who has it. Tested with a table.
 package firstclaims
