@@ -142,7 +142,8 @@ func (w world) free(s *corev1.Service, addresses []string) (left []string, reaso
 func (w world) reserved(s *corev1.Service, ip netip.Addr) (reserved.Holding, bool) {
 	for _, p := range s.Spec.Ports {
 		port := reserved.Port{Protocol: p.Protocol, Number: p.Port}
-		if holding, taken := w.book.At(ip, port); taken && !holding.IsNodePortOf(s) && (holding.Use != reserved.Pod || !w.isEndpoint(s, ip, port)) {
+		holding, taken := w.book.At(ip, port)
+		if taken && !holding.IsNodePortOf(s) && (holding.Use != reserved.Pod || !w.isEndpoint(s, ip, port)) {
 			return holding, true
 		}
 	}

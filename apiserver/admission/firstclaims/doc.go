@@ -6,6 +6,7 @@
 // youngest, and is told by conditions and events what it does not get, as before.
 //
 // It owns what Services and Ingresses claim in that sense; agent/net/services, agent/net/router/hosts and controllers/loadbalancer
-// own who has it. It reads caches, and waits until they are filled; two changes of one moment are not compared. Administrators and servers
-// pass. Gateways, ListenerSets and their routes are not judged, neither as who takes a port or a host nor as who has it. Tested with a table.
+// own who has it. It reads caches, and waits until they are filled; two changes of one moment are not compared. Administrators and
+// servers pass. Gateways, ListenerSets and their routes are not judged, neither as who takes a port or a host nor as who has it.
+// Tested with tables.
 package firstclaims

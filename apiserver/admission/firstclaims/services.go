@@ -80,5 +80,6 @@ func (p Plugin) heldByService(s *corev1.Service) []claim {
 
 // olderService is the order in which nodes serve Services that claim one address.
 func olderService(a, b *corev1.Service) int {
-	return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), b.CreationTimestamp.Unix()), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), b.CreationTimestamp.Unix()),
+		cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 }
