@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,9 +53,27 @@ func (s *site) joinAs(t *testing.T, name, address, token string) (dir string, er
 	})
 }
 
+// lockedBuffer is a log that the server may still write while a test reads it.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
 // TestJoiningAsAServer: the keys of the cluster go to who holds a token for servers, and asks under a name that nobody has; to nobody else.
 func TestJoiningAsAServer(t *testing.T) {
-	logged := &bytes.Buffer{}
+	logged := &lockedBuffer{}
 	s := newSiteOf(t, Config{Logger: slog.New(slog.NewTextHandler(logged, nil))})
 	agents, servers := s.token(t), s.serverToken(t, 2)
 	if _, err := s.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{}); err != nil {

@@ -147,10 +147,14 @@ func TestSinceWhenAScaleIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range hpa.Status.Conditions {
-			if c.Type == autoscalingv2.AbleToScale && (c.Reason != "FailedUpdateScale" || !c.LastTransitionTime.Time.Equal(f.refused)) {
-				t.Errorf("%s since %v, was refused last at %v", c.Reason, c.LastTransitionTime, f.refused)
-			}
+		at := slices.IndexFunc(hpa.Status.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+			return c.Type == autoscalingv2.AbleToScale
+		})
+		if at < 0 {
+			t.Fatalf("AbleToScale is not among %+v", hpa.Status.Conditions)
+		}
+		if c := hpa.Status.Conditions[at]; c.Reason != "FailedUpdateScale" || !c.LastTransitionTime.Time.Equal(f.refused) {
+			t.Errorf("%s since %v, was refused last at %v", c.Reason, c.LastTransitionTime, f.refused)
 		}
 	})
 }
