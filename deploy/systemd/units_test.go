@@ -13,12 +13,12 @@ func TestUnits(t *testing.T) {
 	}{
 		"server": {Server, []string{
 			"Type=exec", "EnvironmentFile=/etc/setpoint/server.env", "ExecStart=/usr/local/bin/setpoint server", "Restart=always",
-			"RestartPreventExitStatus=2", "MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=-/etc/setpoint", "WantedBy=multi-user.target",
-		}, []string{"KillMode=process"}},
+			"MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=-/etc/setpoint", "WantedBy=multi-user.target",
+		}, []string{"KillMode=process", "RestartPreventExitStatus", "SuccessExitStatus"}},
 		"agent": {Agent, []string{
 			"Type=exec", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
-			"RestartPreventExitStatus=2", "MemoryMax=50%", "KillMode=process", "Delegate=yes", "WantedBy=multi-user.target",
-		}, []string{"NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
+			"MemoryMax=50%", "KillMode=process", "Delegate=yes", "WantedBy=multi-user.target",
+		}, []string{"RestartPreventExitStatus", "SuccessExitStatus", "NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
 	} {
 		lines := strings.Split(c.unit, "\n")
 		count := func(want string) (n int) {
@@ -36,7 +36,7 @@ func TestUnits(t *testing.T) {
 		}
 		for _, key := range c.lack {
 			if count(key) > 0 {
-				t.Errorf("%s has %s, which ends pods or keeps them from starting", name, key)
+				t.Errorf("%s has %s, which ends pods, keeps them from starting, or leaves a process that crashed away", name, key)
 			}
 		}
 	}

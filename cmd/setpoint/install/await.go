@@ -21,7 +21,10 @@ const (
 	answerBytesMax = 1 << 20
 )
 
-var errGaveUp = errors.New("it has given up")
+var (
+	errGaveUp = errors.New("it has given up")
+	errEnded  = errors.New("it ended at once, by a wrong setting or a fault of its own, and systemd starts it again and again")
+)
 
 // waiting is for what was started.
 type waiting struct {
@@ -31,7 +34,7 @@ type waiting struct {
 	out        io.Writer
 }
 
-// await asks until there is no error, says why not meanwhile, and stops when systemd says that the unit has given up.
+// await asks until there is no error, says why not meanwhile, and stops when the unit has given up or ends by a mistake.
 func (w *waiting) await(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -43,6 +46,9 @@ func (w *waiting) await(ctx context.Context, ask func(context.Context) error) er
 		}
 		if w.manager.state(ctx, w.unit) == "failed" {
 			return w.why(ctx, errGaveUp)
+		}
+		if w.manager.ended(ctx, w.unit) {
+			return w.why(ctx, errEnded)
 		}
 		if time.Since(told) >= progressInterval {
 			told = time.Now()

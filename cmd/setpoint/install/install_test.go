@@ -24,8 +24,8 @@ type bench struct {
 	*installer
 	out   bytes.Buffer
 	asked []string
-	// state and line are what systemd says of each unit.
-	state, line string
+	// state, status and line are what systemd says of each unit.
+	state, status, line string
 }
 
 func newBench(t *testing.T) *bench {
@@ -36,6 +36,8 @@ func newBench(t *testing.T) *bench {
 		switch {
 		case name == "journalctl":
 			return b.line, nil
+		case args[0] == "show" && slices.Contains(args, "--property=ExecMainStatus"):
+			return b.status, nil
 		case args[0] == "show":
 			return b.state, nil
 		}
@@ -292,6 +294,14 @@ func TestWaiting(t *testing.T) {
 		b.state, start = "failed", time.Now()
 		if err := w.await(t.Context(), func(context.Context) error { return not }); !errors.Is(err, errGaveUp) || time.Since(start) > time.Second {
 			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+		b.state, b.status, start = "activating", "2", time.Now()
+		if err := w.await(t.Context(), func(context.Context) error { return not }); !errors.Is(err, errEnded) || time.Since(start) > time.Second {
+			t.Errorf("a wrong flag, after %s: %v", time.Since(start), err)
+		}
+		b.status = "1"
+		if err := w.await(t.Context(), func(context.Context) error { return not }); errors.Is(err, errEnded) || time.Since(start) < time.Minute {
+			t.Errorf("what another start may mend, after %s: %v", time.Since(start), err)
 		}
 	})
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// mistakeStatus is the exit status of a mistake on the command line, and that of Go's panics.
+const mistakeStatus = "2"
+
 // manager is the systemd of a machine.
 type manager struct {
 	// run runs systemctl or journalctl, and returns what it prints.
@@ -53,6 +56,15 @@ func (m *manager) reload(ctx context.Context) error {
 func (m *manager) state(ctx context.Context, unit string) string {
 	state, _ := m.run(ctx, "systemctl", "show", "--property=ActiveState", "--value", unit) // no state is none of these
 	return state
+}
+
+// ended reports whether a unit ended with the exit status of a wrong flag, which is that of a crash too, and is about to start again.
+func (m *manager) ended(ctx context.Context, unit string) bool {
+	if m.state(ctx, unit) != "activating" {
+		return false
+	}
+	status, _ := m.run(ctx, "systemctl", "show", "--property=ExecMainStatus", "--value", unit) // no status is not this one
+	return status == mistakeStatus
 }
 
 // lastLine is what a unit has said last.
