@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -83,6 +84,15 @@ func stage(dir string, shared Shared, self Server, now time.Time) error {
 func (c *Cluster) Joining() bool {
 	_, err := os.Stat(c.path(fileJoining))
 	return err == nil
+}
+
+// JoiningAs is what the server is called that is to be made a member with the trust folder dir, "" if there is none.
+func JoiningAs(dir string) string {
+	name, err := os.ReadFile(filepath.Join(dir, folderPKI, fileJoining))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
 }
 
 // Joined says that it is one.

@@ -130,6 +130,7 @@ func TestSettle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	joins := serverOptions{flags: flags{join: []string{"a"}}, address: "b"}
 	for name, c := range map[string]struct {
 		before  []string
 		o       serverOptions
@@ -152,10 +153,17 @@ func TestSettle(t *testing.T) {
 			before: []string{"SETPOINT_NAME=a", "SETPOINT_INITIAL_SERVERS=a=10.0.0.1:6443,b=10.0.0.2:6443"},
 			want:   map[string]string{keyName: "a", keyAddress: "", keyJoin: ""},
 		},
-		"another name":     {before: []string{"SETPOINT_NAME=x"}, o: serverOptions{name: "y", address: "10.0.0.1"}, refused: errElse},
-		"another address":  {before: []string{"SETPOINT_NAME=x", "SETPOINT_ADVERTISE_ADDRESS=a:1"}, o: serverOptions{address: "b:1"}, refused: errElse},
-		"without a token":  {o: serverOptions{flags: flags{join: []string{"a"}}, address: "b"}, refused: errJoinToken},
-		"a name that none": {o: serverOptions{name: "X_", address: "10.0.0.1"}, refused: trust.ErrBadServer},
+		"one with a name that was chosen before": {
+			before: []string{"SETPOINT_NAME=x", "SETPOINT_POD_CIDR=10.40.0.0/13"}, o: joins, token: "t", want: map[string]string{keyName: "x", keyJoin: "a:6443"},
+		},
+		"one that was to join others":     {before: []string{"SETPOINT_NAME=x", "SETPOINT_JOIN=z:6443"}, o: joins, token: "t", refused: errElse},
+		"one of a list that is to join":   {before: []string{"SETPOINT_NAME=a", "SETPOINT_INITIAL_SERVERS=a=b:1"}, o: joins, token: "t", refused: errListed},
+		"a name alone, without a token":   {before: []string{"SETPOINT_NAME=x"}, o: joins, refused: errJoinToken},
+		"a list of whom, without a token": {before: []string{"SETPOINT_JOIN=a:6443"}, o: joins, refused: errJoinToken},
+		"another name":                    {before: []string{"SETPOINT_NAME=x"}, o: serverOptions{name: "y", address: "10.0.0.1"}, refused: errElse},
+		"another address":                 {before: []string{"SETPOINT_NAME=x", "SETPOINT_ADVERTISE_ADDRESS=a:1"}, o: serverOptions{address: "b:1"}, refused: errElse},
+		"without a token":                 {o: serverOptions{flags: flags{join: []string{"a"}}, address: "b"}, refused: errJoinToken},
+		"a name that none":                {o: serverOptions{name: "X_", address: "10.0.0.1"}, refused: trust.ErrBadServer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, env := newBench(t), &environment{lines: c.before}
@@ -191,6 +199,9 @@ func TestWhatIsAnothersIsLeftAlone(t *testing.T) {
 	if err := b.settle(env, &o, own); err != nil || env.get(keyJoin) != "" {
 		t.Errorf("the same cluster: %v, joins %q", err, env.get(keyJoin))
 	}
+	if err := b.settle(env, &o, ""); !errors.Is(err, errServer) {
+		t.Errorf("a server that is to join who knows whom: %v", err)
+	}
 	requestPEM, keyPEM := nodeRequest(t)
 	certPEM, err := cluster.CA.SignNode(requestPEM, time.Now())
 	if err != nil {
@@ -208,6 +219,24 @@ func TestWhatIsAnothersIsLeftAlone(t *testing.T) {
 	}
 	if err := sameClusterAsNode(dir, other); !errors.Is(err, errOther) {
 		t.Errorf("a node of another cluster: %v", err)
+	}
+}
+
+// TestAJoinThatDidNotEnd is gone on with by the same line: the keys were there, and nothing was written yet.
+func TestAJoinThatDidNotEnd(t *testing.T) {
+	b := newBench(t)
+	if _, err := trust.InitCluster(b.files.path(configFolder), []trust.Server{{Name: "x", Endpoint: "b:6443"}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(b.files.path(configFolder+"/pki/joining"), []byte("x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := &environment{}
+	if err := b.settle(env, &serverOptions{flags: flags{join: []string{"a"}}, address: "b"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if env.get(keyName) != "x" || env.get(keyJoin) != "a:6443" || env.get(keyAddress) != "b:6443" {
+		t.Errorf("%s", env.text())
 	}
 }
 

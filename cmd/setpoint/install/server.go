@@ -30,7 +30,10 @@ var (
 		"with its data")
 	errKeysAlone = errors.New("there are keys of a cluster, and server.env does not say what this machine is in it: write SETPOINT_NAME there, " +
 		"or remove them with 'setpoint uninstall --purge'")
-	errElse      = errors.New("this machine has other settings")
+	errElse   = errors.New("this machine has other settings")
+	errListed = errors.New("--join is for a machine that is no server yet: SETPOINT_INITIAL_SERVERS in server.env says what this one is")
+	errServer = errors.New("this machine is a server of a cluster already, reached by other servers or begun here: leave out --join to " +
+		"install it again, or take it out with 'setpoint uninstall --purge' before it joins another")
 	errJoinToken = errors.New("--join needs --token: 'setpoint token create --for server' prints one on a server")
 )
 
@@ -90,18 +93,17 @@ func (i *installer) settle(env *environment, o *serverOptions, token string) err
 			return err
 		}
 	}
-	settled := env.get(keyName) != ""
-	switch {
-	case i.hasKeys(env) && !settled:
-		return fmt.Errorf("%s: %w", i.trustDir(env), errKeysAlone)
-	case !i.hasKeys(env) && len(o.join) > 0 && token == "":
-		return errJoinToken
+	if err := i.isKnown(env); err != nil {
+		return err
 	}
 	host, err := hostName()
 	if err != nil {
 		return err
 	}
 	join := server.WithPorts(o.join)
+	if err := i.settleJoin(env, strings.Join(join, ","), token); err != nil {
+		return err
+	}
 	if o.address == "" && env.get(keyAddress) == "" && env.get(keyInitial) == "" {
 		if o.address, err = ownAddress(join); err != nil {
 			return err
@@ -116,11 +118,40 @@ func (i *installer) settle(env *environment, o *serverOptions, token string) err
 	env.set(keyName, serverName(o.name, host))
 	env.set(keyAddress, o.address)
 	env.set(keyTrust, configFolder)
-	if !settled {
-		env.set(keyJoin, strings.Join(join, ","))
-	}
 	_, err = trust.ServersOf(env.get(keyName), env.get(keyAddress), env.get(keyInitial))
 	return err
+}
+
+// isKnown fails with errKeysAlone if there are keys and nothing says of which server. What was left of an earlier run that did not end, the
+// trust folder says.
+func (i *installer) isKnown(env *environment) error {
+	if !i.hasKeys(env) {
+		return nil
+	}
+	if env.set(keyName, trust.JoiningAs(i.trustDir(env))); env.get(keyName) == "" {
+		return fmt.Errorf("%s: %w", i.trustDir(env), errKeysAlone)
+	}
+	return nil
+}
+
+// settleJoin decides whom the server joins, or refuses to join where it is a server already. With a token, keys are of the same cluster.
+func (i *installer) settleJoin(env *environment, join, token string) error {
+	isMember := i.hasKeys(env) && trust.JoiningAs(i.trustDir(env)) == ""
+	switch {
+	case join == "", join == env.get(keyJoin) && i.hasKeys(env), isMember && token != "":
+		return nil
+	case env.get(keyInitial) != "":
+		return errListed
+	case isMember:
+		return errServer
+	case !i.hasKeys(env) && token == "":
+		return errJoinToken
+	}
+	if err := agrees(env, map[string]string{keyJoin: join}); err != nil {
+		return err
+	}
+	env.set(keyJoin, join)
+	return nil
 }
 
 // agrees refuses flags that say something else than what the machine has been.
