@@ -222,6 +222,23 @@ func TestWhatIsAnothersIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestKeysThatAreWithTheData stay the server's: other ones would be of another cluster than its data.
+func TestKeysThatAreWithTheData(t *testing.T) {
+	for dir, lines := range map[string][]string{"/var/lib/setpoint": nil, "/srv/data": {"SETPOINT_DATA_DIR=/srv/data"}} {
+		b, env := newBench(t), &environment{lines: append(lines, "SETPOINT_ADVERTISE_ADDRESS=b:6443")}
+		if _, err := trust.InitCluster(b.files.path(dir), []trust.Server{{Name: "x", Endpoint: "b:6443"}}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.settle(env, &serverOptions{}, ""); !errors.Is(err, errKeysAlone) {
+			t.Errorf("%s, as whom: %v", dir, err)
+		}
+		env.set(keyName, "x")
+		if err := b.settle(env, &serverOptions{}, ""); err != nil || env.get(keyTrust) != "" || !b.hasKeys(env) {
+			t.Errorf("%s: %v, the trust folder is %q", dir, err, env.get(keyTrust))
+		}
+	}
+}
+
 // TestAJoinThatDidNotEnd is gone on with by the same line: the keys were there, and nothing was written yet.
 func TestAJoinThatDidNotEnd(t *testing.T) {
 	b := newBench(t)

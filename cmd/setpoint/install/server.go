@@ -32,8 +32,8 @@ var (
 		"or remove them with 'setpoint uninstall --purge'")
 	errElse   = errors.New("this machine has other settings")
 	errListed = errors.New("--join is for a machine that is no server yet: SETPOINT_INITIAL_SERVERS in server.env says what this one is")
-	errServer = errors.New("this machine is a server of a cluster already, reached by other servers or begun here: leave out --join to " +
-		"install it again, or take it out with 'setpoint uninstall --purge' before it joins another")
+	errServer = errors.New("this machine is a server of a cluster already: leave out --join to install it again, or take it out with " +
+		"'setpoint uninstall --purge' before it joins another")
 	errJoinToken = errors.New("--join needs --token: 'setpoint token create --for server' prints one on a server")
 )
 
@@ -77,8 +77,15 @@ func (i *installer) server(ctx context.Context, o serverOptions) error {
 	return nil
 }
 
-func (i *installer) trustDir(env *environment) string {
-	return i.files.path(cmp.Or(env.get(keyTrust), configFolder))
+func (i *installer) trustDir(env *environment) string { return i.files.path(i.trustFolder(env)) }
+
+// trustFolder is where the keys are on the machine: a server without SETPOINT_TRUST_DIR that was made by hand has them with its data.
+func (i *installer) trustFolder(env *environment) string {
+	dataDir := cmp.Or(env.get(keyData), i.dataDir)
+	if env.get(keyTrust) == "" && exists(i.files.path(filepath.Join(dataDir, "pki", "ca.key"))) {
+		return dataDir
+	}
+	return cmp.Or(env.get(keyTrust), configFolder)
 }
 
 // hasKeys reports whether there is a trust folder.
@@ -117,7 +124,9 @@ func (i *installer) settle(env *environment, o *serverOptions, token string) err
 	}
 	env.set(keyName, serverName(o.name, host))
 	env.set(keyAddress, o.address)
-	env.set(keyTrust, configFolder)
+	if i.trustFolder(env) == configFolder {
+		env.set(keyTrust, configFolder)
+	}
 	_, err = trust.ServersOf(env.get(keyName), env.get(keyAddress), env.get(keyInitial))
 	return err
 }
