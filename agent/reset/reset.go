@@ -72,6 +72,22 @@ func Look(dataDir string) (*Plan, error) {
 	if err := errors.Join(notRunning(dir), checkDir(dir)); err != nil {
 		return nil, err
 	}
+	return planOf(dir)
+}
+
+// LookAhead is Look where what runs will be stopped before.
+func LookAhead(dataDir string) (*Plan, error) {
+	dir, err := machine.Resolve(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDir(dir); err != nil {
+		return nil, err
+	}
+	return planOf(dir)
+}
+
+func planOf(dir string) (*Plan, error) {
 	p := &Plan{DataDir: dir, Exists: exists(dir)}
 	if os.Geteuid() != 0 {
 		return p, nil

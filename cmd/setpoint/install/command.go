@@ -124,8 +124,8 @@ func (s *Shell) Uninstall() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "uninstall", Short: "Undo 'setpoint install' on this machine; data and keys go with --purge alone",
 		Long: "Stop and remove the units of 'setpoint install' and its binary. Data in /var/lib/setpoint, pods, and keys and settings in\n" +
-			"/etc/setpoint stay, so that installing again goes on with them. With --purge they go too, after it was said what goes, as with\n" +
-			"'setpoint reset'. A server of several: run 'setpoint cluster remove' before; a node: 'setpoint kubectl drain' and 'delete node'.",
+			"/etc/setpoint stay, or where the settings say; installing again goes on with them. With --purge they go too, after it was said\n" +
+			"what goes. A server of several: run 'setpoint cluster remove' before; a node: 'setpoint kubectl drain' and 'delete node'.",
 		Example: "  setpoint uninstall\n  setpoint uninstall --purge",
 	}
 	cmd.Flags().BoolVar(&purge, "purge", false, "end the pods, and remove data, keys and settings too")
@@ -149,14 +149,17 @@ func (s *Shell) installer(cmd *cobra.Command) (*installer, error) {
 		return nil, err
 	}
 	const root folder = "/"
-	return &installer{files: root, manager: newManager(root), dataDir: s.DataDir, out: cmd.OutOrStdout(), logger: logger}, nil
+	return &installer{
+		files: root, manager: newManager(root), reset: resetMachine, dataDir: s.DataDir, out: cmd.OutOrStdout(), logger: logger,
+	}, nil
 }
 
 // installer changes one machine.
 type installer struct {
 	files   folder
 	manager *manager // nil: systemd does not run here
-	dataDir string   // by default
+	reset   func(dataDir string) error
+	dataDir string // by default
 	out     io.Writer
 	logger  *slog.Logger
 }

@@ -2,7 +2,6 @@ package install
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,20 +11,18 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/setpoint-io/setpoint/agent/reset"
 )
 
 var errNotConfirmed = errors.New("not confirmed: data and keys stay")
 
-// uninstall takes the units and the binary away, and with purge the rest, if confirm agrees.
+// uninstall takes the units and their binary away, and with purge the rest, if confirm agrees.
 func (i *installer) uninstall(ctx context.Context, purge bool, confirm func(what string) error) error {
-	dataDir, server, err := i.installed()
+	own, err := i.find()
 	if err != nil {
 		return err
 	}
 	if purge {
-		what, err := i.purged(dataDir)
+		what, err := i.purged(own)
 		if err == nil {
 			err = confirm(what)
 		}
@@ -39,45 +36,20 @@ func (i *installer) uninstall(ctx context.Context, purge bool, confirm func(what
 		}
 	}
 	if purge {
-		if err := i.purge(dataDir); err != nil {
+		if err := i.purge(own); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(i.out, "data in %s, pods, and keys in %s stay: 'setpoint uninstall --purge' removes them\n", dataDir, configFolder)
+		fmt.Fprintf(i.out, "data in %s, pods, and keys and settings in %s stay: 'setpoint uninstall --purge' removes them\n",
+			strings.Join(own.data, ", "), strings.Join(own.folders, ", "))
 	}
-	if server != "" {
-		fmt.Fprintf(i.out, "if the cluster has other servers, run 'setpoint cluster remove %s' on one of them\n", server)
+	if own.server != "" {
+		fmt.Fprintf(i.out, "if the cluster has other servers, run 'setpoint cluster remove %s' on one of them\n", own.server)
 	}
-	return i.remove(binaryFile)
-}
-
-// installed is where the data are, and what the server is called, "" if there is none.
-func (i *installer) installed() (dataDir, server string, err error) {
-	for _, r := range []role{ofAgent, ofServer} {
-		env, err := readEnvironment(i.files.path(r.environmentFile()))
-		if err != nil {
-			return "", "", err
-		}
-		dataDir = cmp.Or(env.get(keyData), dataDir)
-		if r == ofServer {
-			server = env.get(keyName)
-		}
+	if own.units || purge && own.settings {
+		return i.remove(binaryFile)
 	}
-	return i.files.path(cmp.Or(dataDir, i.dataDir)), server, nil
-}
-
-// purged says what goes.
-func (i *installer) purged(dataDir string) (string, error) {
-	plan, err := reset.Look(dataDir)
-	if err != nil && !errors.Is(err, reset.ErrRunning) { // what runs is stopped before
-		return "", err
-	}
-	var what strings.Builder
-	if plan != nil && len(plan.Pods) > 0 {
-		fmt.Fprintf(&what, "This ends %d pods: %s\n", len(plan.Pods), strings.Join(plan.Pods, ", "))
-	}
-	fmt.Fprintf(&what, "This deletes %s, the data of the cluster that this machine has, and %s, its keys and settings.\n", dataDir, configFolder)
-	return what.String(), nil
+	return nil
 }
 
 func (i *installer) removeUnit(ctx context.Context, r role) error {
@@ -94,18 +66,6 @@ func (i *installer) removeUnit(ctx context.Context, r role) error {
 		return err
 	}
 	return i.manager.reload(ctx)
-}
-
-func (i *installer) purge(dataDir string) error {
-	if _, err := reset.Run(dataDir); err != nil {
-		return err
-	}
-	fmt.Fprintf(i.out, "removed %s\n", dataDir)
-	if err := os.RemoveAll(i.files.path(configFolder)); err != nil {
-		return err
-	}
-	fmt.Fprintf(i.out, "removed %s\n", configFolder)
-	return nil
 }
 
 func (i *installer) remove(file string) error {
