@@ -21,6 +21,10 @@ const (
 // TokenLife is how long a join token is good if nothing else is asked for.
 const TokenLife = 24 * time.Hour
 
+// ServerTokenLife is TokenLife of a token for servers. It is as good as the key of the authority, and typed where others may read it later:
+// in a shell's history, in the log of sudo.
+const ServerTokenLife = time.Hour
+
 const (
 	// tokenIDLength letters name a token, tokenKeyLength more are its secret: the two
 	// parts of a bootstrap token.

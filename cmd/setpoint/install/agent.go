@@ -31,7 +31,7 @@ func (i *installer) agent(ctx context.Context, o agentOptions) error {
 	if err != nil {
 		return err
 	}
-	token, err := o.readToken()
+	token, err := o.readToken(i.in)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package install
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -13,6 +15,9 @@ import (
 
 // readyTimeout is how long what was started may take to be ready, if nobody says otherwise.
 const readyTimeout = 3 * time.Minute
+
+// tokenBytesMax bounds what is read of a token at standard input.
+const tokenBytesMax = 1 << 10
 
 var (
 	errNotRoot    = errors.New("this needs root: run it with sudo")
@@ -44,14 +49,21 @@ type flags struct {
 func (f *flags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.join, "join", nil, "servers of the cluster to join, HOST or HOST:PORT, one is enough")
 	cmd.Flags().StringVar(&f.token, "token", "", "the token to join with")
-	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "a file with the token, so that no list of processes shows it")
+	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "a file with the token, - for standard input, so that no list of processes and no history of a shell shows it")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", readyTimeout, "how long joining may take, and then the start until it is ready")
 }
 
 // readToken is the text of the token, "" if there is none.
-func (f *flags) readToken() (string, error) {
+func (f *flags) readToken(stdin io.Reader) (string, error) {
 	if f.tokenFile == "" {
 		return f.token, nil
+	}
+	if f.tokenFile == "-" {
+		line, err := bufio.NewReader(io.LimitReader(stdin, tokenBytesMax)).ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return strings.TrimSpace(line), err
 	}
 	text, err := os.ReadFile(f.tokenFile)
 	return strings.TrimSpace(string(text)), err
@@ -113,6 +125,9 @@ func (s *Shell) finish(cmd *cobra.Command, f *flags, run func(*cobra.Command, *i
 		if err != nil {
 			return err
 		}
+		if f.tokenFile == "-" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "the token, at standard input:")
+		}
 		return run(cmd, i)
 	}
 	return s.Finish(cmd)
@@ -150,7 +165,7 @@ func (s *Shell) installer(cmd *cobra.Command) (*installer, error) {
 	}
 	const root folder = "/"
 	return &installer{
-		files: root, manager: newManager(root), reset: resetMachine, dataDir: s.DataDir, out: cmd.OutOrStdout(), logger: logger,
+		files: root, manager: newManager(root), reset: resetMachine, dataDir: s.DataDir, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), logger: logger,
 	}, nil
 }
 
@@ -160,6 +175,7 @@ type installer struct {
 	manager *manager // nil: systemd does not run here
 	reset   func(dataDir string) error
 	dataDir string // by default
+	in      io.Reader
 	out     io.Writer
 	logger  *slog.Logger
 }

@@ -386,6 +386,28 @@ func TestUninstallKeepsWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
+// TestTokensAreRead from where they are: on the line, in a file, or at standard input, of which the first line counts.
+func TestTokensAreRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("of-a-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		f           flags
+		stdin, want string
+	}{
+		{flags{token: "of-the-line"}, "x", "of-the-line"},
+		{flags{tokenFile: file}, "x", "of-a-file"},
+		{flags{tokenFile: "-"}, "typed\nmore\n", "typed"},
+		{flags{tokenFile: "-"}, "piped", "piped"},
+		{flags{}, "x", ""},
+	} {
+		if got, err := c.f.readToken(strings.NewReader(c.stdin)); err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v, want %q", c.f, got, err, c.want)
+		}
+	}
+}
+
 func TestFlags(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    flags

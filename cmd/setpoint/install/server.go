@@ -43,7 +43,7 @@ func (i *installer) server(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
-	token, err := o.readToken()
+	token, err := o.readToken(i.in)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (i *installer) tellOthers(ctx context.Context, env *environment) error {
 	}
 	const description = "printed by 'setpoint install server'"
 	servers, err := admin.CreateServerToken(ctx, config, jointoken.Wanted{
-		TTL: trust.TokenLife, Nodes: jointoken.ServersDefault, Description: description,
+		TTL: trust.ServerTokenLife, Nodes: jointoken.ServersDefault, Description: description,
 	})
 	if err != nil {
 		return err
@@ -262,7 +262,8 @@ func (i *installer) tellOthers(ctx context.Context, env *environment) error {
 	}
 	fmt.Fprintf(i.out, "\nother servers:  setpoint install server --join %[1]s --token %[2]s\n"+
 		"nodes for pods: setpoint install agent --join %[1]s --token %[3]s\n\n"+
-		"These tokens are secrets, the first as the keys of the cluster, and end in %[4]s: 'setpoint token create' makes others, 'delete' ends them.\n",
-		i.endpoint(env), servers.Token, agents.Token, trust.TokenLife)
+		"These tokens are secrets, the first as the keys of the cluster. They end in %[4]s and %[5]s: 'setpoint token create' makes others, 'delete'\n"+
+		"ends them. Histories of shells and logs of sudo keep what is typed: with '--token-file -' the token is read from standard input.\n",
+		i.endpoint(env), servers.Token, agents.Token, trust.ServerTokenLife, trust.TokenLife)
 	return nil
 }

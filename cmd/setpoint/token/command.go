@@ -69,7 +69,8 @@ func (s *Shell) create() *cobra.Command {
 	cmd.Flags().StringVar(&w.kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
 	cmd.Flags().StringVarP(&w.output, "output", "o", "table", "table (the token alone), json, yaml, or kubeconfig (a stock kubelet's --bootstrap-kubeconfig)")
 	cmd.Flags().StringVar(&w.whom, "for", jointoken.ForAgents, "whom it lets in: agent or server")
-	cmd.Flags().DurationVar(&w.TTL, "ttl", trust.TokenLife, "how long it is valid, at most 8760h")
+	cmd.Flags().DurationVar(&w.TTL, "ttl", 0, fmt.Sprintf("how long it is valid, at most 8760h (default: %s, of servers %s)",
+		trust.TokenLife, trust.ServerTokenLife))
 	cmd.Flags().IntVar(&w.Nodes, "nodes", 0, fmt.Sprintf("how many names it may take: of nodes at most %d, of servers %d (default: %d, %d)",
 		jointoken.NodesMax, jointoken.ServersMax, jointoken.NodesDefault, jointoken.ServersDefault))
 	cmd.Flags().StringVar(&w.Description, "description", "", "what it is for, shown by 'setpoint token list'")
@@ -79,6 +80,9 @@ func (s *Shell) create() *cobra.Command {
 			return s.Mistake(errFor)
 		case w.whom == jointoken.ForServers && w.output == outputKubeconfig:
 			return s.Mistake(errKubeconfig)
+		}
+		if !cmd.Flags().Changed("ttl") {
+			w.TTL = map[string]time.Duration{jointoken.ForAgents: trust.TokenLife, jointoken.ForServers: trust.ServerTokenLife}[w.whom]
 		}
 		if !cmd.Flags().Changed("nodes") {
 			w.Nodes = map[string]int{jointoken.ForAgents: jointoken.NodesDefault, jointoken.ForServers: jointoken.ServersDefault}[w.whom]
