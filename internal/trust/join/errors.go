@@ -16,6 +16,8 @@ var (
 	ErrNotForAgents  = errors.New("this join token lets in servers, and no agents: make one with 'setpoint token create'")
 	// ErrNoMoreServers says that the token has let in as many servers as it may.
 	ErrNoMoreServers = errors.New("the join token has let in as many servers as it may")
+	// ErrLetInBefore says that the token has let in this server, too long ago to be asked again.
+	ErrLetInBefore = errors.New("the join token has let in this server before")
 	// ErrServerNameTaken says that there is a server or a node of that name.
 	ErrServerNameTaken = errors.New("the name is taken")
 	// ErrRefused says that the server refuses the request; its message follows.

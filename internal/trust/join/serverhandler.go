@@ -36,7 +36,7 @@ type member struct {
 // ServerHandlerConfig is what lets servers in.
 type ServerHandlerConfig struct {
 	// Admit fails with ErrServerTokenRefused unless the token lets servers in at this moment. Take counts a server for it, once; it
-	// fails as Admit does, and with ErrNoMoreServers and ErrServerNameTaken.
+	// fails as Admit does, and with ErrNoMoreServers, ErrLetInBefore and ErrServerNameTaken.
 	Admit func(ctx context.Context, token trust.Token) error
 	Take  func(ctx context.Context, token trust.Token, server trust.Server) error
 	// Free fails with ErrServerNameTaken if a node has the name.
@@ -129,7 +129,7 @@ func refusedServer(err error) error {
 		return apierrors.NewUnauthorized(ErrServerTokenRefused.Error())
 	case errors.Is(err, ErrServerNameTaken):
 		return forbidden(err.Error() + ": choose another --name; if that machine is gone for good, 'setpoint cluster remove' makes the name free")
-	case errors.Is(err, ErrNoMoreServers):
+	case errors.Is(err, ErrNoMoreServers), errors.Is(err, ErrLetInBefore):
 		return forbidden(err.Error())
 	}
 	return apierrors.NewServiceUnavailable("the join token cannot be judged now, try again: " + err.Error())

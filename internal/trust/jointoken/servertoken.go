@@ -32,6 +32,9 @@ const (
 	ServersDefault = 4
 	ServersMax     = 16
 
+	// askAgain is how long a server that was let in may ask again, in case that it did not get the answer.
+	askAgain = 10 * time.Minute
+
 	// sealKey is where the Secret of a token for servers has its seal.
 	sealKey     = "setpoint-server-seal"
 	sealPurpose = "server token"
@@ -115,8 +118,9 @@ func admitted(ctx context.Context, client kubernetes.Interface, ca *trust.CA, to
 	return secret, nil
 }
 
-// TakeServer counts a server for the token, once. It fails as AdmitServer does; with join.ErrNoMoreServers beyond the token's number; and
-// with join.ErrServerNameTaken where the token has let in another server of that name, which has another address.
+// TakeServer counts a server for the token, once. It fails as AdmitServer does; with join.ErrNoMoreServers beyond the token's number; with
+// join.ErrLetInBefore where the server was let in longer than askAgain ago, so that a token that was used up gives nothing later; and with
+// join.ErrServerNameTaken where the token has let in another server of that name, which has another address.
 func TakeServer(
 	ctx context.Context, client kubernetes.Interface, ca *trust.CA, token trust.Token, server trust.Server, now time.Time,
 ) error {
@@ -125,7 +129,7 @@ func TakeServer(
 		if err != nil {
 			return err
 		}
-		taken, err := taking(namesOf(secret), nodesMaxOf(secret), server)
+		taken, err := taking(namesOf(secret), nodesMaxOf(secret), server, now)
 		if err != nil || taken == nil {
 			return err
 		}
@@ -136,21 +140,26 @@ func TakeServer(
 }
 
 // taking are the servers that a token has let in with one more, nil if it is among them.
-func taking(taken []string, most int, server trust.Server) ([]string, error) {
-	entry := server.Name + "=" + server.Endpoint
-	if slices.Contains(taken, entry) {
-		return nil, nil
-	}
+func taking(taken []string, most int, server trust.Server, now time.Time) ([]string, error) {
 	for _, other := range taken {
-		if name, address, _ := strings.Cut(other, "="); name == server.Name {
-			return nil, fmt.Errorf("%w: it let in %s at %s", join.ErrServerNameTaken, name, address)
+		name, rest, _ := strings.Cut(other, "=")
+		address, when, _ := strings.Cut(rest, "=")
+		if name != server.Name {
+			continue
 		}
+		if address != server.Endpoint {
+			return nil, fmt.Errorf("%w: the token let in %s at %s", join.ErrServerNameTaken, name, address)
+		}
+		if seconds, err := strconv.ParseInt(when, 10, 64); err != nil || now.After(time.Unix(seconds, 0).Add(askAgain)) {
+			return nil, fmt.Errorf("%w, more than %s ago: make another with 'setpoint token create --for server'", join.ErrLetInBefore, askAgain)
+		}
+		return nil, nil
 	}
 	if len(taken) >= most {
 		return nil, fmt.Errorf("%w (%s): make another with 'setpoint token create --for server', --nodes says for how many",
 			join.ErrNoMoreServers, strconv.Itoa(most))
 	}
-	return append(taken, entry), nil
+	return append(taken, fmt.Sprintf("%s=%s=%d", server.Name, server.Endpoint, now.Unix())), nil
 }
 
 // IsMistake reports whether what was wanted cannot be: a mistake of who asks.

@@ -63,6 +63,14 @@ func TestATokenLetsInSoManyServers(t *testing.T) {
 			t.Errorf("%s at %s: %v, want %v", c.name, c.address, err, c.want)
 		}
 	}
+	s.made = s.made.Add(askAgain)
+	if err := s.take(t, "b", "b:1"); err != nil {
+		t.Errorf("it did not get the answer: %v", err)
+	}
+	s.made = s.made.Add(time.Second)
+	if err := s.take(t, "b", "b:1"); !errors.Is(err, join.ErrLetInBefore) {
+		t.Errorf("who uses the name of a server of long ago: %v", err)
+	}
 	listed, err := List(t.Context(), s.client)
 	if err != nil || len(listed) != 1 || listed[0].For != ForServers || listed[0].Nodes != 2 || listed[0].NodesMax != 2 {
 		t.Errorf("%+v (%v)", listed, err)
