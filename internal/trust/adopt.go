@@ -77,7 +77,11 @@ func stage(dir string, shared Shared, self Server, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return (&Cluster{CA: ca, dir: dir}).complete([]Server{self}, now)
+	cluster := &Cluster{CA: ca, dir: dir}
+	if err := cluster.loadSecrets(false); err != nil { // a secret of its own would be one that nobody else knows
+		return err
+	}
+	return cluster.issue([]Server{self}, now)
 }
 
 // Joining reports whether the server is to be made a member of the cluster that it has the keys of.

@@ -33,6 +33,33 @@ func founder(t *testing.T) (*trust.Cluster, string) {
 	return cluster, dir
 }
 
+// TestAServerInventsNoSecret where the others have none: nobody else would know it.
+func TestAServerInventsNoSecret(t *testing.T) {
+	cluster, from := founder(t)
+	optional := []string{"node.token", "encryption.yaml"}
+	for _, name := range optional {
+		if err := os.Remove(filepath.Join(from, "pki", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared, err := cluster.Shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := trust.Adopt(dir, shared, cluster.CA.Pin(), next, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range optional {
+		if _, err := os.Stat(filepath.Join(dir, "pki", name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("it has %s: %v", name, err)
+		}
+	}
+	if _, err := trust.LoadCluster(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAServerAdoptsWhatAllShare: the keys of all, none of another server's, and its own; nobody else can read them.
 func TestAServerAdoptsWhatAllShare(t *testing.T) {
 	cluster, from := founder(t)

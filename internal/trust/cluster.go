@@ -100,13 +100,18 @@ func (c *Cluster) makeSecrets() (err error) {
 // inMemory reports that no folder keeps the material.
 func (c *Cluster) inMemory() bool { return c.dir == "" }
 
-func (c *Cluster) complete(servers []Server, now time.Time) (err error) {
+func (c *Cluster) complete(servers []Server, now time.Time) error {
 	if err := c.loadSecrets(true); err != nil {
 		return err
 	}
 	if _, err := readOrMake(c.EncryptionFile(), secretMode, c.newEncryptionConfig); err != nil {
 		return err
 	}
+	return c.issue(servers, now)
+}
+
+// issue makes what follows from the keys: certificates and kubeconfigs.
+func (c *Cluster) issue(servers []Server, now time.Time) (err error) {
 	for _, server := range servers {
 		if _, err := c.Server(server, now); err != nil {
 			return err
