@@ -13,7 +13,7 @@ func TestUnits(t *testing.T) {
 	}{
 		"server": {Server, []string{
 			"Type=exec", "EnvironmentFile=/etc/setpoint/server.env", "ExecStart=/usr/local/bin/setpoint server", "Restart=always",
-			"MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=-/etc/setpoint", "WantedBy=multi-user.target",
+			"CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER", "MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=" + ServerWrites, "WantedBy=multi-user.target",
 		}, []string{"KillMode=process", "RestartPreventExitStatus", "SuccessExitStatus"}},
 		"agent": {Agent, []string{
 			"Type=exec", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",

@@ -94,6 +94,21 @@ func TestWhatIsPutWhere(t *testing.T) {
 	}
 }
 
+// TestATrustFolderElsewhere may be written by the server that runs as a unit.
+func TestATrustFolderElsewhere(t *testing.T) {
+	for dir, want := range map[string]string{
+		"":              "-/etc/setpoint",
+		"/etc/setpoint": "-/etc/setpoint",
+		"/etc/my keys":  `-/etc/setpoint "-/etc/my keys"`,
+	} {
+		env := &environment{}
+		env.set(keyTrust, dir)
+		if text := ofServer.unitText(env); !strings.Contains(text, "\nReadWritePaths="+want+"\n") || strings.Count(text, "ReadWritePaths=") != 1 {
+			t.Errorf("%q: %s", dir, text)
+		}
+	}
+}
+
 // TestWithoutSystemdItSaysWhatToRun, in a form that a shell takes.
 func TestWithoutSystemdItSaysWhatToRun(t *testing.T) {
 	b := newBench(t)

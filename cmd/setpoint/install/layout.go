@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/setpoint-io/setpoint/deploy/systemd"
 )
@@ -30,11 +32,16 @@ const (
 // unit is the name of the role's unit.
 func (r role) unit() string { return "setpoint-" + string(r) + ".service" }
 
-func (r role) unitText() string {
-	if r == ofServer {
-		return systemd.Server
+// unitText is the unit of a role. A server may write its trust folder, wherever that is.
+func (r role) unitText(env *environment) string {
+	if r == ofAgent {
+		return systemd.Agent
 	}
-	return systemd.Agent
+	writes := systemd.ServerWrites
+	if dir := env.get(keyTrust); dir != "" && dir != configFolder {
+		writes += " " + strconv.Quote("-"+strings.ReplaceAll(dir, "%", "%%"))
+	}
+	return strings.Replace(systemd.Server, "ReadWritePaths="+systemd.ServerWrites+"\n", "ReadWritePaths="+writes+"\n", 1)
 }
 
 // environmentFile is what the role's unit reads.

@@ -18,7 +18,7 @@ func (i *installer) put(r role, env *environment) error {
 	if err := os.MkdirAll(i.files.path(unitFolder), 0o755); err != nil {
 		return err
 	}
-	return i.files.write(unitFolder+"/"+r.unit(), unitMode, strings.NewReader(r.unitText()))
+	return i.files.write(unitFolder+"/"+r.unit(), unitMode, strings.NewReader(r.unitText(env)))
 }
 
 // start has systemd run the role, or says what to run without it.
