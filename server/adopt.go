@@ -19,8 +19,12 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/founded"
 )
 
-// memberRetryInterval is the time between two tries to become a member.
-const memberRetryInterval = 5 * time.Second
+// memberRetryInterval is the time between two tries to become a member, and nameRetryInterval where another server has the name: only
+// somebody who removes either ends that.
+const (
+	memberRetryInterval = 5 * time.Second
+	nameRetryInterval   = 5 * time.Minute
+)
 
 var (
 	errJoinAddress = errors.New("--join needs --advertise-address: host:port where the other servers reach this one")
@@ -136,6 +140,15 @@ func (o *Parsed) known(cluster *trust.Cluster) []trust.Server {
 	})
 }
 
+// untilNextTry is how long a server waits that was not made a member, and what it says. A process that ended would be started again and
+// again by systemd, and ask the members each time.
+func untilNextTry(err error) (time.Duration, error) {
+	if errors.Is(err, raftstore.ErrNameTaken) {
+		return nameRetryInterval, fmt.Errorf("%w: %w", errNameTaken, err)
+	}
+	return memberRetryInterval, err
+}
+
 // becomeMember has a server that has just got the keys made a member, until it is one. Whoever was removed later stays so.
 func (o *Options) becomeMember(ctx context.Context, server *Server, cluster *trust.Cluster) {
 	for cluster.Joining() {
@@ -143,15 +156,12 @@ func (o *Options) becomeMember(ctx context.Context, server *Server, cluster *tru
 		if err == nil {
 			err = cluster.Joined()
 		}
-		if errors.Is(err, raftstore.ErrNameTaken) {
-			server.config.Fatal(fmt.Errorf("%w: %w", errNameTaken, err))
-			return
-		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		o.Logger.Warn("this server is no member of the cluster yet", "retryIn", memberRetryInterval, "err", err)
-		if !process.Sleep(ctx, memberRetryInterval) {
+		wait, err := untilNextTry(err)
+		o.Logger.Warn("this server is no member of the cluster yet", "retryIn", wait, "err", err)
+		if !process.Sleep(ctx, wait) {
 			return
 		}
 	}

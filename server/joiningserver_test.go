@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
@@ -205,5 +207,16 @@ func TestKnownAreThoseOfTheRecord(t *testing.T) {
 	parsed := Parsed{Options: Options{Name: "server-1"}, servers: []trust.Server{{Name: "server-1"}, {Name: "server-3"}}}
 	if got := parsed.known(cluster); len(got) != 1 || got[0].Name != "server-2" || got[0].Endpoint != "192.0.2.2:6443" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestWhoHasATakenNameWaitsLong: only an administrator ends that, and each try asks the members.
+func TestWhoHasATakenNameWaitsLong(t *testing.T) {
+	taken := fmt.Errorf("%w: x", raftstore.ErrNameTaken)
+	if wait, err := untilNextTry(taken); wait != nameRetryInterval || !errors.Is(err, errNameTaken) {
+		t.Errorf("%s, %v", wait, err)
+	}
+	if wait, err := untilNextTry(io.EOF); wait != memberRetryInterval || !errors.Is(err, io.EOF) {
+		t.Errorf("%s, %v", wait, err)
 	}
 }
