@@ -165,7 +165,8 @@ func (s *Shell) installer(cmd *cobra.Command) (*installer, error) {
 	}
 	const root folder = "/"
 	return &installer{
-		files: root, manager: newManager(root), reset: resetMachine, dataDir: s.DataDir, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), logger: logger,
+		files: root, manager: newManager(root), reset: resetMachine, dataDir: s.DataDir,
+		in: cmd.InOrStdin(), out: cmd.OutOrStdout(), logger: logger,
 	}, nil
 }
 
