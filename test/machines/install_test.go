@@ -60,7 +60,8 @@ func refused(t *testing.T, m *Machine, servers, nodes string) {
 		pin.ReplaceAllString(nodes, other):                         `^setpoint: this machine belongs to another cluster than the token: `,
 		servers:                                                    `^setpoint: :6443: the port is taken: `,
 		"setpoint install server --name another":                   `^setpoint: this machine has other settings: SETPOINT_NAME is server-`,
-		"setpoint install server --join a":                         `^setpoint: :6443: the port is taken: `,
+		"setpoint install server":                                  `^setpoint: :6443: the port is taken: `,
+		"setpoint install server --join a":                         `^setpoint: this machine is a server of a cluster already: `,
 		"setpoint install server --token x":                        `^setpoint: --token is for --join: `,
 		"setpoint install agent --join a --token x --token-file y": `^setpoint: --token and --token-file exclude each other`,
 	} {
