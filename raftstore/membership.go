@@ -88,6 +88,7 @@ func (s *Store) replaceMember(ctx context.Context, c forward.Change) error {
 func (s *Store) call(ctx context.Context, c forward.Change) (Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	var last error // the last answer: that the time is over says nothing
 	for {
 		status, err := s.peers.Status(ctx, forward.Peer{ID: c.Name, Address: c.Address})
 		if err == nil && status.Name == c.Name && takesPart(status) {
@@ -96,10 +97,13 @@ func (s *Store) call(ctx context.Context, c forward.Change) (Server, error) {
 		if err == nil {
 			err = fmt.Errorf("it is server %s, %s", status.Name, status.Phase)
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-time.After(catchUpPoll):
 		case <-ctx.Done():
-			return Server{}, fmt.Errorf("%w: no server %s waits at %s to be added: %w", ErrBadChange, c.Name, c.Address, err)
+			return Server{}, fmt.Errorf("%w: no server %s waits at %s to be added: %w", ErrBadChange, c.Name, c.Address, last)
 		case <-s.stopping:
 			return Server{}, ErrStopped
 		}
