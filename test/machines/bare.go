@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // systemctl stands in for systemd's: it runs ExecStart of a unit with its EnvironmentFile.
@@ -28,7 +29,25 @@ func (c *Cluster) startBare() error {
 			return err
 		}
 	}
+	for _, m := range c.Machines {
+		if err := m.awaitBoot(); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// idle is what a bare machine runs.
+const idle = "idle"
+
+// awaitBoot returns when a bare machine has its files and its network: its command is started after them, with a log of its own.
+func (m *Machine) awaitBoot() error {
+	for end := time.Now().Add(endLimit); ; time.Sleep(pollInterval) {
+		_, err := os.Stat(filepath.Join(m.dir, idle+".log"))
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // configDir becomes /etc/setpoint of a bare machine.
@@ -48,7 +67,7 @@ func (m *Machine) bareSpec() bootSpec {
 	return bootSpec{
 		Hostname: m.Node, Addresses: []string{m.IP + networkBits}, Gateway: m.cluster.gateway(m.segment), Bare: true, Files: files,
 		DataDir: m.dataDir(), TrustDir: m.configDir(), LogDir: m.dir,
-		Commands: map[string][]string{"idle": {"sleep", "infinity"}},
+		Commands: map[string][]string{idle: {"sleep", "infinity"}},
 	}
 }
 

@@ -39,7 +39,7 @@ var ofEncryption = []Mutant{
 	{
 		Name: "level-of-the-absent", Bug: "a cluster with objects leaves behind an older server that is down",
 		File:   "raftstore/features.go",
-		Old:    `		if err != nil && s.Root().Len() == 0 {`,
+		Old:    `		if err != nil && !begun {`,
 		New:    `		if err != nil {`,
 		Checks: []Check{{"raftstore", "TestFeatureLevelWaitsForAServerThatIsDown"}},
 	},
