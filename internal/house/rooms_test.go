@@ -50,7 +50,7 @@ var rooms = []room{
 	{[]string{"server/access"}, "authentication and authorization of one server", []string{"apiserver/auth/{authconfig,authzconfig,rbac,reviews,tokens}", "apiserver/{auth,storage}", "internal/{revocation,trust}", "apiserver/resource"}, "the order of authenticators and authorizers is decided in one place"},
 	{[]string{"server/peers"}, "how a server reaches other servers, nodes and pods", []string{"agent/simulated", "internal/{failover,poddial,revocation,trust}"}, "each connection checks the certificate for the name that it dialled"},
 	{[]string{"server/auditlog"}, "the audit log: policy, bounded buffer, file", []string{"internal/clip"}, "a stalled disk delays no request: records are dropped and counted"},
-	{[]string{"server/backups"}, "backups by a schedule, and what a place of them holds", []string{"raftstore/backup", "server/backups/{place,sealed}"}, "a store that can be backed up does not know when"},
+	{[]string{"server/backups"}, "backups by a schedule, and what a place of them holds", []string{"internal/process", "raftstore/backup", "server/backups/{place,sealed}"}, "a store that can be backed up does not know when"},
 	{[]string{"server/removed"}, "what a server that was removed from its cluster answers, and the note by which it knows", []string{"internal/{strangers,trust}", "raftstore/replica/marks"}, "it opens nothing of what the server has stored"},
 	{[]string{"server/backups/place"}, "where the files of backups are: a folder, or a bucket of an object store", []string{"raftstore/backup"}, "a file is there whole, and was read back, or it is not there"},
 	{[]string{"server/backups/sealed"}, "backups that are encrypted to people who are not there", nil, "a server cannot open what it has made"},

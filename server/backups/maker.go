@@ -12,6 +12,7 @@ import (
 	"filippo.io/age"
 	"github.com/robfig/cron/v3"
 
+	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/raftstore/backup"
 	"github.com/setpoint-io/setpoint/server/backups/place"
 	"github.com/setpoint-io/setpoint/server/backups/sealed"
@@ -111,7 +112,7 @@ func (m *Maker) lookBack(ctx context.Context) error {
 
 // Run makes them until the context ends.
 func (m *Maker) Run(ctx context.Context) {
-	for wait := m.first(ctx); sleep(ctx, wait); {
+	for wait := m.first(ctx); process.Sleep(ctx, wait); {
 		if m.once(ctx) {
 			wait = m.plan(time.Now())
 		} else {
@@ -123,18 +124,18 @@ func (m *Maker) Run(ctx context.Context) {
 // first is how long to wait at the start: a time that passed meanwhile is made up for. A folder of another machine or a bucket may take
 // long to answer, so this is no part of a server's start.
 func (m *Maker) first(ctx context.Context) time.Duration {
-	fromNow := m.plan(time.Now())
+	since := time.Now()
+	m.plan(since) // while the place does not answer it may become late
 	for err := m.lookBack(ctx); err != nil; err = m.lookBack(ctx) {
 		m.logger.Warn("backups cannot be looked at", "to", m.config.To, "err", err, "again", RetryAfter)
-		if !sleep(ctx, RetryAfter) {
+		if !process.Sleep(ctx, RetryAfter) {
 			return RetryAfter
 		}
 	}
-	last := m.last.Load()
-	if last == 0 {
-		return min(fromNow, m.plan(time.Now()))
+	if last := m.last.Load(); last != 0 {
+		since = time.Unix(last, 0)
 	}
-	wait := max(startPause, m.plan(time.Unix(last, 0)))
+	wait := max(startPause, m.plan(since))
 	m.due.Store(time.Now().Add(wait).Unix())
 	return wait
 }
@@ -144,17 +145,6 @@ func (m *Maker) plan(after time.Time) time.Duration {
 	due := m.schedule.Next(after.Local())
 	m.due.Store(due.Unix())
 	return time.Until(due)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // once makes one and says how that went.

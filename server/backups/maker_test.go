@@ -235,6 +235,32 @@ func TestAPlaceThatIsAwayAtTheStart(t *testing.T) {
 	})
 }
 
+// TestAPlaceThatIsAwayWhenTheFirstIsDue: the first backup is made as soon as the place answers, and is told as late until then.
+func TestAPlaceThatIsAwayWhenTheFirstIsDue(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "mounted")
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New("a", Config{Schedule: "@every 6h", To: folder, Keep: 3}, newStore(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); m.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		pass(7 * time.Hour)
+		if !m.State().Late(time.Now()) {
+			t.Errorf("not late: %+v", m.State())
+		}
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		pass(RetryAfter + startPause + time.Second)
+		if mine, err := ownNames(t, folder); err != nil || len(mine) != 1 {
+			t.Errorf("%q %v", mine, err)
+		}
+	})
+}
+
 // TestOneThatIsBeingMadeIsNotLate, but one that takes more than it may is.
 func TestOneThatIsBeingMadeIsNotLate(t *testing.T) {
 	folder := t.TempDir()
