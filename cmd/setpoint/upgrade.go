@@ -46,11 +46,11 @@ func planUpgrade(ctx context.Context, path string) (*upgrade.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, best := clusterstatus.Fetch(ctx, configs), clusterstatus.Best(ctx, configs)
-	if best == nil {
+	report := clusterstatus.Fetch(ctx, configs)
+	if report.Best == nil {
 		return nil, errNobodyAnswers
 	}
-	client, err := kubernetes.NewForConfig(best)
+	client, err := kubernetes.NewForConfig(report.Best)
 	if err != nil {
 		return nil, err
 	}

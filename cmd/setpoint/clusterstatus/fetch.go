@@ -23,6 +23,8 @@ type Report struct {
 	// Servers are the members, sorted by name; those of the kubeconfig if no server answers.
 	Servers []Server `json:"servers"`
 	Verdict Verdict  `json:"verdict"`
+	// Best is as the function Best returns it.
+	Best *rest.Config `json:"-"`
 }
 
 // Server is one server's answer, or why there is none.
@@ -60,15 +62,19 @@ func Fetch(ctx context.Context, configs map[string]*rest.Config) Report {
 		servers = append(servers, answer)
 	}
 	slices.SortFunc(servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
-	return Report{Servers: servers, Verdict: judge(best, servers, time.Now())}
+	return Report{Servers: servers, Verdict: judge(best, servers, time.Now()), Best: configOf(best, answers, configs)}
 }
 
 // Best is how to reach the server that knows the members best: one that was removed may go on to tell of those of its last day. Nil: no
 // server answers.
 func Best(ctx context.Context, configs map[string]*rest.Config) *rest.Config {
 	answers := fetchAll(ctx, configs)
-	best := newest(answers)
-	at := slices.IndexFunc(answers, func(s Server) bool { return s.Status != nil && s.Status == best })
+	return configOf(newest(answers), answers, configs)
+}
+
+// configOf is how the server was reached whose status is one of the answers.
+func configOf(status *admin.ServerStatus, answers []Server, configs map[string]*rest.Config) *rest.Config {
+	at := slices.IndexFunc(answers, func(s Server) bool { return s.Status != nil && s.Status == status })
 	if at < 0 {
 		return nil
 	}
