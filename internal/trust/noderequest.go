@@ -74,14 +74,22 @@ func (ca *CA) signNode(l leaf, request *NodeRequest, now time.Time) ([]byte, err
 
 // NewNodeRequest makes the request that SignNode signs, in PEM, for a key that NewKey made.
 func NewNodeRequest(node string, keyPEM []byte) ([]byte, error) {
-	key, err := parseKey(keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("key of node %s: %w", node, err)
-	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: NodeUser(node), Organization: []string{GroupNodes}}}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	requestPEM, err := NewRequest(pkix.Name{CommonName: NodeUser(node), Organization: []string{GroupNodes}}, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("certificate request of node %s: %w", node, err)
+	}
+	return requestPEM, nil
+}
+
+// NewRequest makes a request for a certificate, in PEM, for a key that NewKey made.
+func NewRequest(subject pkix.Name, keyPEM []byte) ([]byte, error) {
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+	if err != nil {
+		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }

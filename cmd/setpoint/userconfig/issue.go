@@ -2,9 +2,6 @@ package userconfig
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -36,23 +33,15 @@ type requests = certificates.CertificateSigningRequestInterface
 type request struct{ keyPEM, requestPEM []byte }
 
 func newRequest(u *User) (*request, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	keyPEM, err := trust.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: u.Name, Organization: u.Groups}}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	requestPEM, err := trust.NewRequest(pkix.Name{CommonName: u.Name, Organization: u.Groups}, keyPEM)
 	if err != nil {
 		return nil, err
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return &request{
-		keyPEM:     pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
-		requestPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-	}, nil
+	return &request{keyPEM, requestPEM}, nil
 }
 
 // byAPI asks, approves, and waits until the leader has signed, as long as ctx lasts. Nothing is left behind: the audit log has it.
