@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test check bench fuzz mutants attack consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test check bench bench-compare fuzz mutants attack consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ check: ## format, vet and the rules of the house
 
 bench: build ## measure start, memory and reactions; beside the raw disk of the same run
 	test/bench/run.sh
+
+bench-compare: build ## measure two builds in turn and print the ratios: OLD=commit ROUNDS=5 WHAT="write read"
+	OLD=$(OLD) ROUNDS=$(ROUNDS) WHAT="$(WHAT)" RESULTS=$(RESULTS) test/bench/compare.sh
 
 consistency: build ## examine the servers under faults, and pods beside them: DURATION=5m SEED= FAULTS= LEADER_KILLS= LINGER=
 	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) LINGER=$(LINGER) RATE=$(RATE) KEEP=$(KEEP) test/consistency.sh

@@ -3,6 +3,8 @@
 #
 #   test/bench/cluster.sh BENCH RESULTS   the built harness; the file to add result lines to
 #   RUNS=3 KILLS=0                        runs of each case; how often the leader is killed, and stopped
+#   WHAT="floor memory list watch write read"   what is measured, in this order; idle: before all of it
+#   SETPOINT=bin/setpoint TARGET=setpoint the build, and its name in the results
 #   CLUSTER_PORT=16643                    the first of three free ports
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -50,7 +52,7 @@ await_ready() {
 bench() {
   local measurement=$1
   shift
-  "$bench_binary" "$measurement" -target setpoint -kubeconfig "$kubeconfigs" -pids "$(IFS=,; echo "${pids[*]}")" "$@" >>"$results"
+  "$bench_binary" "$measurement" -target "${TARGET:-setpoint}" -kubeconfig "$kubeconfigs" -pids "$(IFS=,; echo "${pids[*]}")" "$@" >>"$results"
 }
 
 leader() {
@@ -71,18 +73,25 @@ end_leader() {
 for name in s1 s2 s3; do start "$name"; done
 for name in s1 s2 s3; do await_ready "$name"; done
 
-echo "bench: three servers that do nothing" >&2
-"$bench_binary" floor -clients 64 -duration 4s -runs "$runs" >>"$results"
-echo "bench: three servers: memory with 10,000 pods" >&2
-bench memory -pods 10000 -settle 12s
-echo "bench: three servers: LIST of 10,000 pods" >&2
-bench list -pods 10000 -runs "$runs"
-echo "bench: three servers: 1,000 watchers" >&2
-bench watch -watchers 1000 -rate 200 -duration 5s -runs "$runs"
-echo "bench: three servers: writes" >&2
-bench write -clients 1,64 -duration 4s -runs "$runs"
-echo "bench: three servers: reads" >&2
-bench read -clients 64 -runs "$runs"
+# measure NAME PROGRESS FLAGS...: if WHAT has it.
+measure() {
+  local name=$1 progress=$2
+  shift 2
+  [[ " ${WHAT:-memory list watch write read} " == *" $name "* ]] || return 0
+  echo "bench: three servers: $progress" >&2
+  bench "$name" "$@"
+}
+
+measure idle "idle" -settle 20s -window 30s
+if [[ -z ${WHAT:-} || " $WHAT " == *" floor "* ]]; then
+  echo "bench: three servers that do nothing" >&2
+  "$bench_binary" floor -clients 64 -duration 4s -runs "$runs" >>"$results"
+fi
+measure memory "memory with 10,000 pods" -pods 10000 -settle 12s
+measure list "LIST of 10,000 pods" -pods 10000 -runs "$runs"
+measure watch "1,000 watchers" -watchers 1000 -rate 200 -duration 5s -runs "$runs"
+measure write "writes" -clients 1,64 -duration 4s -runs "$runs"
+measure read "reads" -clients 64 -runs "$runs"
 for ((i = 1; i <= kills; i++)); do
   echo "bench: three servers: the leader is killed, then stopped: $i of $kills" >&2
   end_leader KILL
