@@ -223,12 +223,16 @@ func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
 	case <-ctx.Done():
 		return
 	case cidr := <-watch.cidr:
+		told := "" // the same each second would fill the log
 		for {
 			err := a.usePodCIDR(ctx, watch, cidr)
 			if err == nil {
 				break
 			}
-			a.Logger.Error("cannot set up the pod network", "cidr", cidr, "err", err)
+			if told != err.Error() {
+				told = err.Error()
+				a.Logger.Error("cannot set up the pod network", "cidr", cidr, "err", err, "nextTry", networkRetry)
+			}
 			if !wait.For(ctx, networkRetry) {
 				return
 			}
