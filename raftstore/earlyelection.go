@@ -66,7 +66,7 @@ func (s *Store) succeed(l Leadership) bool {
 		return false
 	}
 	heir, agreed := s.chooseHeir(l, heirs)
-	if !agreed || s.Leadership() != l {
+	if !agreed || s.Leadership() != l || s.replica.Term() != l.Term {
 		return false
 	}
 	s.cfg.Logger.Info("the leader's process has ended: electing another", "leader", l.LeaderID, "term", l.Term, "candidate", heir)
@@ -171,11 +171,14 @@ func (s *Store) askHeirs(l Leadership, heirs []Server) map[string]forward.Vacanc
 	return found
 }
 
-// judgeLeader is this replica's word for another that finds the leader gone.
+// judgeLeader is this replica's word for another that finds the leader gone. Raft's own term counts: Leadership is
+// told of leaders alone, and one that handed over and ended has an heir that stands already, in the next term. Another
+// candidate would split its votes, and both would wait out an election timeout.
 func (s *Store) judgeLeader(ctx context.Context, led forward.Led) forward.Vacancy {
 	l := s.Leadership()
 	follows := l.LeaderID == led.Leader || l.LeaderID == ""
-	return s.vacancy(follows && l.Term == led.Term && s.leaderGone(ctx, led.Leader))
+	gone := follows && l.Term == led.Term && s.leaderGone(ctx, led.Leader)
+	return s.vacancy(gone && s.replica.Term() == led.Term)
 }
 
 func (s *Store) vacancy(gone bool) forward.Vacancy {

@@ -89,6 +89,63 @@ func TestOneVoterDeposesNobody(t *testing.T) {
 	})
 }
 
+// asking calls one server, whatever the network does.
+func asking(c *raftstoretest.Cluster, voter int) *forward.Client {
+	_, handler := c.Store(voter).Handler()
+	return forward.NewClient(func(string, string) (*http.Client, string) {
+		return &http.Client{Transport: direct{handler}}, "http://voter"
+	})
+}
+
+// TestNobodyStandsBesideTheHeir: a leader handed over and ended, and the third server misses it before the heir has reached
+// it. The heir says that it stands already.
+func TestNobodyStandsBesideTheHeir(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
+		leader := c.Leader()
+		mustPut(t, c.Store(leader), "/k", "v")
+		time.Sleep(time.Second)
+		followers := others(leader)
+		led := forward.Led{Leader: c.Name(leader), Term: c.Store(leader).Leadership().Term}
+		holdAll := func(hold func(from, to int)) {
+			for i, from := range followers {
+				hold(from, leader)
+				hold(from, followers[1-i])
+			}
+		}
+		holdAll(c.Hold)
+		for _, i := range followers {
+			c.Stall(i) // whoever follows the heir's leadership looks before the next term is on its disk
+		}
+		handing := make(chan struct{})
+		go func() {
+			defer close(handing)
+			_ = c.Store(leader).TransferLeadership(t.Context()) // it may not hear the heir's answer
+		}()
+		time.Sleep(50 * time.Millisecond)
+		for _, i := range followers {
+			c.Resume(i)
+		}
+		time.Sleep(50 * time.Millisecond)
+		heirs := 0
+		for _, i := range followers {
+			if c.Store(i).Leadership().LeaderID != "" {
+				continue // it was not told to stand
+			}
+			heirs++
+			c.Refuse(i, leader)
+			if v, err := asking(c, i).LeaderGone(t.Context(), forward.Peer{}, led); err != nil || v.Gone {
+				t.Errorf("the heir, a candidate of the next term, says that the leader is gone: %v, %v", v.Gone, err)
+			}
+			c.Allow(i, leader)
+		}
+		if heirs != 1 {
+			t.Errorf("%d stand, want the heir", heirs)
+		}
+		holdAll(c.Release)
+		<-handing
+	})
+}
+
 // TestNobodyJudgesTheLeaderOfAnotherTerm: a voter that finds the leader gone says so of
 // that leader in its term, and of no other.
 func TestNobodyJudgesTheLeaderOfAnotherTerm(t *testing.T) {
@@ -96,10 +153,7 @@ func TestNobodyJudgesTheLeaderOfAnotherTerm(t *testing.T) {
 		leader := c.Leader()
 		voter := others(leader)[0]
 		c.Refuse(voter, leader)
-		_, handler := c.Store(voter).Handler()
-		client := forward.NewClient(func(string, string) (*http.Client, string) {
-			return &http.Client{Transport: direct{handler}}, "http://voter"
-		})
+		client := asking(c, voter)
 		id, term := c.Store(voter).Leadership().LeaderID, c.Store(voter).Leadership().Term
 		for led, gone := range map[forward.Led]bool{
 			{Leader: id, Term: term}:                        true,
