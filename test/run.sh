@@ -30,9 +30,10 @@ if [[ ${RACE:-1} != 0 ]]; then
   export GORACE=atexit_sleep_ms=0
 fi
 
-# As in the Makefile: for what only compiles. Tests run as they are, but for those with the race detector, which take a seventh
+# As in the Makefile: for what compiles and links. Tests run as they are, but for those with the race detector, which take a seventh
 # less CPU time with it.
 compiler_gogc=400
+as_they_are=(-exec 'env -u GOGC')
 
 failed=0 # everything runs, whatever fails before
 
@@ -50,9 +51,12 @@ vettool=$PWD/test/vettool.sh
 vet() { CGO_ENABLED=0 GOGC=$compiler_gogc go vet -vettool="$vettool" "$@"; }
 vet ./... || failed=1
 
+# plain runs tests without the race detector.
+plain() { CGO_ENABLED=0 GOGC=$compiler_gogc "$AGAIN" "${as_they_are[@]}" "$@"; }
+
 # The load harness, the conformance suite, the comparisons with upstream and with kstatus and the place of envtest are modules of their own.
 for module in test/bench test/conformance test/differential test/differential/topology test/differential/lists test/judges/kstatus setpointtest/envtest; do
-  (cd "$module" && vet . && CGO_ENABLED=0 "$AGAIN" -count=1 -vet=off -- .) || failed=1
+  (cd "$module" && vet . && plain -count=1 -vet=off -- .) || failed=1
 done
 # What follows waits more than it computes: meanwhile the tests' libraries are compiled for the race detector.
 compiling=
@@ -66,7 +70,7 @@ SUITE=short CLASS=A PROCS=6 test/conformance/run.sh || failed=1
 # The tests of others' clients run with programs that take long to build (make clients).
 (cd test/clients && vet ./...) || failed=1
 (cd test/envtest && vet ./...) || failed=1
-(cd test/operators && vet . && CGO_ENABLED=0 "$AGAIN" -count=1 -vet=off -run '^TestPages' -- .) || failed=1
+(cd test/operators && vet . && plain -count=1 -vet=off -run '^TestPages' -- .) || failed=1
 
 vet -tags compose ./test/compose || failed=1
 test/compose.sh || failed=1
@@ -83,29 +87,39 @@ test_flags+=(${TEST_FLAGS:-})
 # servers of scripts take three times as long: they run in full without it, and in short with it.
 shortened=()
 if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
-  mapfile -t shortened < <(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -r dirname | sort -u)
-  CGO_ENABLED=0 "$AGAIN" "${test_flags[@]}" -- "${shortened[@]}" || failed=1
-  test_flags+=(-short)
+  mapfile -t shortened < <(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -r dirname | sort -u | xargs -r go list)
+fi
+
+# alone lists the packages that start no goroutine, and whose tests start none, by themselves or by what usually does: the detector
+# has nothing to see in them. What others call at the same time is seen in the tests of those. A lock or a context alone starts none.
+alone() {
+  local package dir
+  go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r package dir; do
+    grep -qE '^\s*go |\.Go\(|AfterFunc\(|Parallel\(|"(sync/atomic|testing/synctest|net/http.*|os/exec)"|errgroup|client-go/(informers|tools/cache)|/fake"' "$dir"/*.go || echo "$package"
+  done | sort
+}
+
+# longest_first orders package names: what runs for minutes begins first, so that the end does not wait for it.
+longest_first() {
+  local long
+  long=$(go list ./cmd/setpoint ./server ./controllers ./raftstore/... ./setpointtest/... ./test/...)
+  { printf '%s\n' "$@" | grep -xF "$long"; printf '%s\n' "$@" | grep -vxF "$long"; } | awk '!seen[$0]++'
+}
+
+# Those without the detector run in one call: beside the scripts, which mostly wait, and while the detector's libraries are compiled.
+without=()
+if [[ ${RACE:-1} != 0 ]]; then
+  mapfile -t without < <(alone)
+  # shellcheck disable=SC2046 # names of packages have no spaces
+  mapfile -t undetected < <(longest_first $(printf '%s\n' "${shortened[@]}" "${without[@]}" | sed '/^$/d'))
+  plain "${test_flags[@]}" -- "${undetected[@]}" || failed=1
+  ((${#shortened[@]} == 0)) || test_flags+=(-short)
 fi
 
 [[ -z $compiling ]] || wait "$compiling" || failed=1
 
-# alone lists the packages that start no goroutine, and whose tests start none, by themselves or by what usually does: the detector
-# has nothing to see in them. What others call at the same time is seen in the tests of those.
-alone() {
-  local package dir
-  go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r package dir; do
-    grep -qE '^\s*go |\.Go\(|AfterFunc\(|Parallel\(|chan |context\.With|"(sync|sync/atomic|testing/synctest|net/http.*|os/exec)"|errgroup|client-go/(informers|tools/cache)|/fake"' "$dir"/*.go || echo "$package"
-  done | sort
-}
-without=()
-if [[ ${RACE:-1} != 0 ]]; then
-  mapfile -t without < <(alone)
-  mapfile -t unseen < <(printf '%s\n' "${without[@]}" | comm -23 - <(((${#shortened[@]} == 0)) || go list "${shortened[@]}" | sort))
-  CGO_ENABLED=0 "$AGAIN" "${test_flags[@]}" -- "${unseen[@]}" || failed=1
-fi
-
-mapfile -t others < <(comm -23 <(go list ./... | sort) <({ go list "${static_packages[@]}"; printf '%s\n' "${without[@]}"; } | sort))
+# shellcheck disable=SC2046 # as above
+mapfile -t others < <(longest_first $(comm -23 <(go list ./... | sort) <({ go list "${static_packages[@]}"; printf '%s\n' "${without[@]}"; } | sort)))
 if ((${#others[@]} == 0)); then
   echo "run: no packages found" >&2
   exit 1
