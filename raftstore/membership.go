@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
@@ -62,14 +63,32 @@ func (s *Store) addMember(ctx context.Context, c forward.Change) error {
 	if len(lives) == 1 && lives[0].Voter && lives[0].Address == c.Address {
 		return nil
 	}
-	if len(lives) > 0 && lives[0].Voter {
-		return fmt.Errorf("%w: %s is a member at %s already: replace it to move it", ErrNameTaken, c.Name, lives[0].Address)
+	if at := slices.IndexFunc(lives, func(l ServerStatus) bool { return l.Voter }); at >= 0 {
+		return fmt.Errorf("%w: %s is a member at %s already: replace it to move it", ErrNameTaken, c.Name, lives[at].Address)
 	}
 	server, err := s.call(ctx, c)
 	if err != nil {
 		return err
 	}
+	if err := s.noneJoins(ctx, lives, server); err != nil {
+		return err
+	}
 	return s.takeIn(ctx, server)
+}
+
+// noneJoins refuses to add a server under the name of another one that is being added and lives. One that has gone, or that has lost its
+// data meanwhile, has no place to lose.
+func (s *Store) noneJoins(ctx context.Context, lives []ServerStatus, server Server) error {
+	for _, learner := range lives {
+		if learner.ID == server.ID {
+			continue
+		}
+		if _, err := s.status(ctx, learner.Server); err == nil {
+			return fmt.Errorf("%w: %s is being added at %s: remove that one first, or choose another name",
+				ErrNameTaken, MemberName(learner.ID), learner.Address)
+		}
+	}
+	return nil
 }
 
 func (s *Store) replaceMember(ctx context.Context, c forward.Change) error {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,6 +216,40 @@ func TestANewServerTakesNobodysPlace(t *testing.T) {
 			t.Error(err)
 		}
 		settled(t, c, 4)
+	})
+}
+
+// TestNobodyTakesTheNameOfOneThatJoins: while a server is taken in, another one cannot be added under its name.
+func TestNobodyTakesTheNameOfOneThatJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) { cfg.New = strings.HasPrefix(cfg.AdvertiseAddress, "new") })
+		defer c.Close()
+		leader := c.Store(c.Leader())
+		first := c.JoinAt("server-4", "new-first")
+		c.JoinAt("server-4", "new-second")
+		ctx, interrupt := context.WithCancel(t.Context())
+		var adding sync.WaitGroup
+		adding.Go(func() {
+			if err := leader.AddMember(ctx, "server-4", "new-first"); err == nil {
+				t.Error("it was not interrupted")
+			}
+		})
+		for len(leader.Servers()) < 4 {
+			time.Sleep(time.Millisecond)
+		}
+		interrupt()
+		adding.Wait()
+		if err := leader.AddMember(t.Context(), "server-4", "new-second"); !errors.Is(err, raftstore.ErrNameTaken) {
+			t.Errorf("the second is added: %v", err)
+		}
+		if err := leader.AddMember(t.Context(), "server-4", "new-first"); err != nil {
+			t.Errorf("the first is added again: %v", err)
+		}
+		if !slices.ContainsFunc(leader.Servers(), func(s raftstore.ServerStatus) bool {
+			return s.ID == c.Store(first).Status().ID && s.Voter
+		}) {
+			t.Errorf("members: %+v", leader.Servers())
+		}
 	})
 }
 

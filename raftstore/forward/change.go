@@ -61,6 +61,23 @@ var changeReasons = map[connect.Code]error{
 	connect.CodeAlreadyExists:      ErrNameTaken,
 }
 
+// reasonHeader goes with ErrNameTaken, which has the code of ErrUnsafe: servers of older releases know that one, and that asking again
+// changes nothing, and would repeat after a code that they do not know.
+const (
+	reasonHeader    = "Setpoint-Reason"
+	reasonNameTaken = "name-taken"
+)
+
+// changeAnswer is a leader's refusal as it travels.
+func changeAnswer(err error) *connect.Error {
+	if !errors.Is(err, ErrNameTaken) {
+		return connect.NewError(changeCode(err), err)
+	}
+	answer := connect.NewError(connect.CodeFailedPrecondition, err)
+	answer.Meta().Set(reasonHeader, reasonNameTaken)
+	return answer
+}
+
 func changeCode(err error) connect.Code {
 	for code, reason := range changeReasons {
 		if errors.Is(err, reason) {
@@ -79,6 +96,9 @@ func changeError(err error) error {
 	text := err.Error()
 	if answer, ok := errors.AsType[*connect.Error](err); ok {
 		text = answer.Message()
+		if answer.Meta().Get(reasonHeader) == reasonNameTaken {
+			return &refusal{text: text, reason: ErrNameTaken}
+		}
 	}
 	if reason, ok := changeReasons[connect.CodeOf(err)]; ok {
 		return &refusal{text: text, reason: reason}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,6 +189,22 @@ func TestRefusalsOfAChangeKeepTheirReason(t *testing.T) {
 	b.refusal = errors.New("disk failed")
 	if err := client.ChangeMembers(t.Context(), peer, forward.Change{}); err == nil {
 		t.Error("an error was lost")
+	}
+}
+
+// TestOlderServersKnowThatANameIsTaken: by a code after which they do not ask again.
+func TestOlderServersKnowThatANameIsTaken(t *testing.T) {
+	_, handler := forward.NewHandler(&scripted{refusal: fmt.Errorf("%w: x", forward.ErrNameTaken)}, anyone)
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	answer, err := http.Post(server.URL+"/setpoint.raftstore.forward.v1.PeerService/ChangeMembers", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || !strings.Contains(string(text), `"failed_precondition"`) {
+		t.Errorf("%s %v", text, err)
 	}
 }
 

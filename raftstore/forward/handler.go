@@ -119,7 +119,7 @@ func (s *service) ChangeMembers(
 	r *connect.Request[forwardpb.ChangeMembersRequest],
 ) (*connect.Response[forwardpb.ChangeMembersResponse], error) {
 	if err := s.backend.ChangeMembers(ctx, changeFromWire(r.Msg)); err != nil {
-		return nil, connect.NewError(changeCode(err), err)
+		return nil, changeAnswer(err)
 	}
 	return connect.NewResponse(&forwardpb.ChangeMembersResponse{}), nil
 }

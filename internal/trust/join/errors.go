@@ -11,6 +11,9 @@ var (
 	// ErrServerTokenRefused says that the token lets no servers in today.
 	ErrServerTokenRefused = errors.New("the server refuses the join token: it has expired, was deleted, or lets in no servers: " +
 		"make another with 'setpoint token create --for server'")
+	// ErrOlderServer says that a server does not know how servers join.
+	ErrOlderServer = errors.New("this server is of an older release, which lets no server in by a token: upgrade it first, or join through one " +
+		"that is newer")
 	// ErrNotForServers and ErrNotForAgents say that a token is of the other kind.
 	ErrNotForServers = errors.New("this join token lets in agents, and no servers: make one with 'setpoint token create --for server'")
 	ErrNotForAgents  = errors.New("this join token lets in servers, and no agents: make one with 'setpoint token create'")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -126,10 +127,22 @@ func round(ctx context.Context, servers []string, ask func(ctx context.Context, 
 		}
 		failures = append(failures, err)
 	}
-	return errors.Join(failures...)
+	err := errors.Join(failures...)
+	if isNewer := func(err error) bool { return !errors.Is(err, ErrOlderServer) }; !slices.ContainsFunc(failures, isNewer) {
+		return finalError{err}
+	}
+	return err
 }
 
+// finalError is what all servers say that were asked.
+type finalError struct{ error }
+
+func (f finalError) Unwrap() error { return f.error }
+
 func terminal(err error) bool {
+	if errors.As(err, new(finalError)) {
+		return true
+	}
 	for _, stands := range []error{ErrTokenRefused, ErrServerTokenRefused, ErrRefused, ErrWrongCluster, ErrClocksDiffer} {
 		if errors.Is(err, stands) {
 			return true

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 // site is one cluster with one server on loopback.
 type site struct {
 	cluster *trust.Cluster
+	mux     *http.ServeMux
 	address string
 	log     *bytes.Buffer
 	// owners are the keys of names, by name; down is why they cannot be told.
@@ -49,8 +51,8 @@ func newSite(t *testing.T, issued time.Time) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cluster = cluster
 	mux := http.NewServeMux()
+	s.cluster, s.mux = cluster, mux
 	serving, err := cluster.CA.NodeServing()
 	if err != nil {
 		t.Fatal(err)
@@ -246,6 +248,33 @@ func TestJoinRefused(t *testing.T) {
 			c.change(&config)
 			if _, err := join.Join(t.Context(), config); !errors.Is(err, c.want) {
 				t.Errorf("want %v, got %v", c.want, err)
+			}
+		})
+	}
+}
+
+// TestAServerOfAnOlderRelease knows nothing of servers that join: it is not the token that it refuses.
+func TestAServerOfAnOlderRelease(t *testing.T) {
+	for name, answer := range map[string]string{
+		"401": `{"kind":"Status","code":401,"message":"Unauthorized"}`,
+		"403": `{"kind":"Status","code":403,"message":"forbidden: User \"system:anonymous\" cannot post path \"/setpoint.v1.ServerJoinService/Join\""}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, err := strconv.Atoi(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newSite(t, time.Now())
+			s.mux.HandleFunc(join.ServerPath, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(code)
+				_, _ = io.WriteString(w, answer)
+			})
+			_, err = join.Server(t.Context(), join.ServerConfig{
+				Servers: []string{s.address}, Token: "server." + s.cluster.NodeToken.Pin + "." + s.cluster.NodeToken.Secret,
+				Name: "server-2", Address: "192.0.2.2:6443", Logger: slog.New(slog.DiscardHandler),
+			})
+			if !errors.Is(err, join.ErrOlderServer) {
+				t.Error(err)
 			}
 		})
 	}

@@ -2,7 +2,9 @@ package join
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -52,11 +54,23 @@ func Server(ctx context.Context, config ServerConfig) (*Granted, error) {
 	return granted, err
 }
 
+// anonymous is what the API calls whoever shows nothing.
+const anonymous = "system:anonymous"
+
+// isOfOlderServer reports whether an answer is one of the API, to which the path was nothing: the handler for servers says something else
+// of a token, and asks for no name.
+func isOfOlderServer(err error) bool {
+	return errors.Is(err, ErrTokenRefused) || errors.Is(err, ErrRefused) && strings.Contains(err.Error(), anonymous)
+}
+
 func (g *Granted) ask(ctx context.Context, server string, asked serverRequest) error {
 	client, done := pinnedClient(server, g.Pin, false, nil)
 	defer done()
 	var answer serverResponse
 	if err := post(ctx, client, "https://"+server+ServerPath, asked, &answer, sharedAnswerMaxBytes); err != nil {
+		if isOfOlderServer(err) {
+			return ErrOlderServer
+		}
 		return explainClocks(ctx, server, g.Pin, err)
 	}
 	g.Shared, g.Servers = answer.Files, nil
