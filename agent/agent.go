@@ -149,6 +149,9 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	})
 	a.runStaticPods(ctx, children, manager, watch)
 	a.awaitPodCIDR(ctx, watch)
+	if a.Started != nil && ctx.Err() == nil {
+		a.Started(manager.Progress)
+	}
 	return runner.start(ctx)
 }
 

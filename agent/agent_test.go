@@ -210,7 +210,7 @@ func TestPodsEndWithTheAgentWhenAsked(t *testing.T) {
 		go func() {
 			done <- Run(ctx, Config{
 				NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
-				WithoutMounts: true, EndPodsOnStop: true,
+				WithoutMounts: true, Course: Course{EndPodsOnStop: true},
 				Settings: kubeletconfig.Settings{Shutdown: shutdown.Split(time.Minute, 0)},
 			})
 		}()

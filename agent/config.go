@@ -51,6 +51,14 @@ type PolicyNetwork interface {
 	Admit(ask func(context.Context, policy.Sandbox) error)
 }
 
+// Course is how an agent begins and ends.
+type Course struct {
+	// Started is called once, when pods can run; progress fails then if what runs them has come to a stand. Nil is allowed.
+	Started func(progress func(context.Context) error)
+	// EndPodsOnStop ends the pods, by Settings.Shutdown, before Run returns. Otherwise they go on without the agent.
+	EndPodsOnStop bool
+}
+
 // Sharing is how nodes have layers of images from each other. Without one of its fields they do not.
 type Sharing struct {
 	// Layers are those of this node's images, which other nodes may have.
@@ -153,8 +161,7 @@ type Config struct {
 	// Settings are what a KubeletConfiguration says. The zero Settings remove no images and evict no pods.
 	Settings kubeletconfig.Settings
 
-	// EndPodsOnStop ends the pods, by Settings.Shutdown, before Run returns. Otherwise they go on without the agent.
-	EndPodsOnStop bool
+	Course
 	// CompletePod sets the defaults of a static pod and says what is wrong with it. Nil: nothing is.
 	CompletePod func(*corev1.Pod) error
 

@@ -30,6 +30,10 @@ func (o *Parsed) answerRemoved(ctx context.Context, cluster *trust.Cluster) erro
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
 	renewing.Go(func() { identity.keeper.Run(ctx) })
+	o.service.Ready(why.Error())
+	renewing.Go(func() {
+		o.service.Watch(ctx, func(context.Context) error { return nil }) // it has no parts
+	})
 	defer renewing.Wait()
 	defer cancel()
 	return removed.Serve(ctx, listener, identity.live, removed.Handler(o.Name, why), o.Logger)

@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/cpushare"
 	"github.com/setpoint-io/setpoint/internal/gates"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/sdnotify"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/access"
@@ -80,6 +81,7 @@ type Parsed struct {
 	servers   []trust.Server // all replicas; without a list this one is alone; none if it joins others
 	cluster   settings.Cluster
 	admission configuration.Configuration
+	service   *sdnotify.Service
 }
 
 // Parse reads the flags and the files that they name, or says what is wrong with them.
@@ -103,7 +105,7 @@ func (o Options) Parse() (*Parsed, error) {
 	if admissionErr = errors.Join(admissionErr, o.Admission.Validate()); admissionErr == nil {
 		admissionErr = validateAdmission(admissionConfig, o.Admission.Added())
 	}
-	return &Parsed{o, servers, cluster, admissionConfig}, errors.Join(
+	return &Parsed{Options: o, servers: servers, cluster: cluster, admission: admissionConfig}, errors.Join(
 		settingsErr, admissionErr, gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
 		access.Validate(o.Authentication, o.AuthorizationFile), o.Audit.Validate(), o.Encryption.Validate(),
 		o.Backups.Validate(),
@@ -133,9 +135,11 @@ func (o *Parsed) Run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	o.service = sdnotify.Open(o.Logger)
+	defer o.service.Stopping()
 	cluster, err := o.trust(ctx, o.servers)
 	if err != nil {
-		return err
+		return judgeEnd(err)
 	}
 	if err := process.CheckPort(o.listenAddress(o.servers), process.AdvertiseFlag); err != nil {
 		return err
@@ -146,6 +150,20 @@ func (o *Parsed) Run(ctx context.Context) error {
 	}
 	if noted || errors.Is(err, raftstore.ErrRemoved) {
 		return o.answerRemoved(ctx, cluster)
+	}
+	return judgeEnd(err)
+}
+
+// judgeEnd marks the ends that a new start would meet again, because the data need somebody who decides. What others of the cluster can
+// change, or the disk, is none of these: a start later may go well.
+func judgeEnd(err error) error {
+	for _, doubt := range []error{
+		raftstore.ErrForeignData, raftstore.ErrCorrupt, raftstore.ErrStateLost, raftstore.ErrDiskWentBack, raftstore.ErrCommittedLost,
+		raftstore.ErrFeatureLevel, errTokenFile,
+	} {
+		if errors.Is(err, doubt) {
+			return process.Doubt(err)
+		}
 	}
 	return err
 }
@@ -177,14 +195,25 @@ func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 }
 
 // waitFor returns when the replica fails, also before the server is ready, or when ctx ends.
-func (o *Options) waitFor(ctx context.Context, server *Server, cluster *trust.Cluster) error {
+func (o *Parsed) waitFor(ctx context.Context, server *Server, cluster *trust.Cluster) error {
 	ready, cancel := context.WithCancel(ctx)
 	var announcing sync.WaitGroup
 	announcing.Go(func() { o.becomeMember(ready, server, cluster) })
 	announcing.Go(func() { o.announce(ready, server) })
+	announcing.Go(func() { o.tellManager(ready, server) })
 	defer announcing.Wait()
 	defer cancel()
+	defer o.service.Stopping()
 	return server.Wait(ctx)
+}
+
+// tellManager tells the service manager that the server is ready, however late, and from then on that it makes progress.
+func (o *Parsed) tellManager(ctx context.Context, server *Server) {
+	if err := server.Ready(ctx); err != nil {
+		return // it stops before
+	}
+	o.service.Ready(o.Name + " serves the cluster")
+	o.service.Watch(ctx, server.Progress)
 }
 
 // announce says when the server is ready, or that it waits for others.

@@ -31,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/revocation"
+	"github.com/setpoint-io/setpoint/internal/sdnotify"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -185,7 +186,8 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client,
+			started: o.tellManager(ctx, group),
+			IP:      ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client,
 			claim: claim, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork, GossipPort: gossipPort.Load,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, traffic: traffic, Logger: o.Logger,
@@ -201,6 +203,23 @@ func claimOf(own *trust.Identity) (map[string]string, error) {
 		return nil, err
 	}
 	return map[string]string{trust.NodeKeyAnnotation: trust.KeyHash(certificate.RawSubjectPublicKeyInfo)}, nil
+}
+
+// tellManager tells the service manager when the agent stops and, once what it returns is called, that pods can run and go on.
+func (o *Options) tellManager(ctx context.Context, group *errgroup.Group) func(progress func(context.Context) error) {
+	service := sdnotify.Open(o.Logger)
+	group.Go(func() error {
+		<-ctx.Done()
+		service.Stopping()
+		return nil
+	})
+	return func(progress func(context.Context) error) {
+		service.Ready("node " + o.Name + " runs pods")
+		group.Go(func() error {
+			service.Watch(ctx, progress)
+			return nil
+		})
+	}
 }
 
 // followRevoked keeps a judge told of who is shut out.

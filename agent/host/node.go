@@ -90,6 +90,8 @@ type NodeConfig struct {
 	claim map[string]string
 	// revoked knows who is shut out of the cluster; nil: nobody is.
 	revoked *revocation.Judge
+	// started is agent.Config's; nil is allowed.
+	started func(progress func(context.Context) error)
 	Logger  *slog.Logger
 }
 
@@ -130,7 +132,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		NodeName: c.Name, Client: c.Client, NodeMeta: agent.NodeMeta{Claim: c.claim},
 		Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Revoked: c.revoked, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
-		EndPodsOnStop: c.EndPodsOnStop, GossipPort: c.GossipPort,
+		Course: agent.Course{Started: c.started, EndPodsOnStop: c.EndPodsOnStop}, GossipPort: c.GossipPort,
 		Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true, KernelLog: oom.KernelLog,
 		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: names,
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {

@@ -2,7 +2,7 @@
 // in one binary.
 //
 // It owns flags, signals and exit codes (0 done, 1 failed while running, 2 wrong
-// usage), and what commands print. What can be judged without the binary is in the
+// usage, 65 for data that somebody has to decide about), and what commands print. What can be judged without the binary is in the
 // packages that it calls. The script tests in testdata/script drive the real binary.
 package main
 
@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
+	"github.com/setpoint-io/setpoint/internal/process"
 )
 
 const (
@@ -57,8 +58,11 @@ func run(args []string) int {
 		err = expired // one sentence for all servers
 	}
 	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "setpoint:"), err)
-	if errors.As(err, new(usageError)) {
+	switch {
+	case errors.As(err, new(usageError)):
 		return exitUsage
+	case errors.As(err, new(process.InDoubt)):
+		return process.ExitInDoubt
 	}
 	return exitFailed
 }

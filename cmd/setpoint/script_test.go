@@ -112,6 +112,8 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	stop-server, kill-server NAME
 //	gives-up NAME            a server ends by itself, soon and with an error
 //	said NAME REGEXP         a server, running or not, logs or has logged a line that matches
+//	service-manager          what starts from now on has a service manager, with a watchdog of a second
+//	told REGEXP              the service manager is told something that matches
 //	kubectl ARGS...          the embedded kubectl
 //	exits CODE COMMAND...    the command ends with this code
 //	eventually TIME REGEXP COMMAND...
@@ -157,6 +159,7 @@ func TestScripts(t *testing.T) {
 			env.Values[criPodKey{}] = &criPod{}
 			env.Values[csiKey{}] = &csitest.Driver{}
 			env.Values[serversKey{}] = map[string]*cluster{}
+			env.Values[managerKey{}] = &managerSocket{}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -176,6 +179,9 @@ func TestScripts(t *testing.T) {
 			"kill-server":   killServer,
 			"gives-up":      givesUp,
 			"said":          said,
+
+			"service-manager": manager,
+			"told":            told,
 
 			"start-cri": startCRI,
 			"stop-cri":  stopDev,

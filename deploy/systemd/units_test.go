@@ -12,13 +12,13 @@ func TestUnits(t *testing.T) {
 		has, lack []string
 	}{
 		"server": {Server, []string{
-			"Type=exec", "EnvironmentFile=/etc/setpoint/server.env", "ExecStart=/usr/local/bin/setpoint server", "Restart=always",
+			"Type=notify", "TimeoutStartSec=infinity", "WatchdogSec=2min", "RestartPreventExitStatus=65", "EnvironmentFile=/etc/setpoint/server.env", "ExecStart=/usr/local/bin/setpoint server", "Restart=always",
 			"CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER", "MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=" + ServerWrites, "WantedBy=multi-user.target",
-		}, []string{"KillMode=process", "RestartPreventExitStatus", "SuccessExitStatus"}},
+		}, []string{"KillMode=process", "SuccessExitStatus"}},
 		"agent": {Agent, []string{
-			"Type=exec", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
+			"Type=notify", "TimeoutStartSec=infinity", "WatchdogSec=2min", "RestartPreventExitStatus=65", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
 			"MemoryMax=50%", "KillMode=process", "Delegate=yes", "WantedBy=multi-user.target",
-		}, []string{"RestartPreventExitStatus", "SuccessExitStatus", "NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
+		}, []string{"SuccessExitStatus", "NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
 	} {
 		lines := strings.Split(c.unit, "\n")
 		count := func(want string) (n int) {

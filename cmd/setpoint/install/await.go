@@ -39,16 +39,20 @@ func (w *waiting) await(ctx context.Context, ask func(context.Context) error) er
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	told := time.Now()
+	var last error
 	for {
 		err := ask(ctx)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err // that the time is over says nothing
+		}
 		if w.manager.state(ctx, w.unit) == "failed" {
-			return w.why(ctx, errGaveUp)
+			return w.why(ctx, errGaveUp, last)
 		}
 		if w.manager.ended(ctx, w.unit) {
-			return w.why(ctx, errEnded)
+			return w.why(ctx, errEnded, last)
 		}
 		if time.Since(told) >= progressInterval {
 			told = time.Now()
@@ -57,13 +61,13 @@ func (w *waiting) await(ctx context.Context, ask func(context.Context) error) er
 		select {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			return w.why(context.WithoutCancel(ctx), fmt.Errorf("it is not ready after %s", w.timeout))
+			return w.why(context.WithoutCancel(ctx), fmt.Errorf("it is not ready after %s", w.timeout), last)
 		}
 	}
 }
 
-func (w *waiting) why(ctx context.Context, cause error) error {
-	return fmt.Errorf("%s: %w: %s; 'journalctl -u %s' has more", w.what, cause, w.reason(ctx, errors.New("it says nothing")), w.unit)
+func (w *waiting) why(ctx context.Context, cause, last error) error {
+	return fmt.Errorf("%s: %w: %s; 'journalctl -u %s' has more", w.what, cause, w.reason(ctx, last), w.unit)
 }
 
 // reason is what the unit said last, or an error if that is nothing.

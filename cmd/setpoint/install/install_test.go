@@ -25,7 +25,7 @@ type bench struct {
 	out   bytes.Buffer
 	asked []string
 	// state, status and line are what systemd says of each unit.
-	state, status, line string
+	state, sub, status, line string
 }
 
 func newBench(t *testing.T) *bench {
@@ -39,6 +39,8 @@ func newBench(t *testing.T) *bench {
 			return b.line, nil
 		case args[0] == "show" && slices.Contains(args, "--property=ExecMainStatus"):
 			return b.status, nil
+		case args[0] == "show" && slices.Contains(args, "--property=SubState"):
+			return b.sub, nil
 		case args[0] == "show":
 			return b.state, nil
 		}
@@ -89,7 +91,7 @@ func TestWhatIsPutWhere(t *testing.T) {
 	if started, err := b.start(t.Context(), ofServer); err != nil || !started {
 		t.Errorf("started: %v, %v", started, err)
 	}
-	if want := []string{"daemon-reload", "enable setpoint-server.service", "restart setpoint-server.service"}; !slices.Equal(b.asked, want) {
+	if want := []string{"daemon-reload", "enable setpoint-server.service", "reset-failed setpoint-server.service", "restart --no-block setpoint-server.service"}; !slices.Equal(b.asked, want) {
 		t.Errorf("systemd was asked %q", b.asked)
 	}
 }
@@ -301,6 +303,14 @@ func TestAPortThatIsTaken(t *testing.T) {
 	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err != nil {
 		t.Errorf("its own: %v", err)
 	}
+	b.state, b.sub = "activating", "start"
+	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err != nil {
+		t.Errorf("its own, which is not ready: %v", err)
+	}
+	b.sub = "auto-restart"
+	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err == nil {
+		t.Error("another's, for which it does not start")
+	}
 	b.state = "inactive"
 	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err == nil || !strings.Contains(err.Error(), "choose another with --x") {
 		t.Errorf("another's: %v", err)
@@ -347,6 +357,10 @@ func TestWaiting(t *testing.T) {
 			return nil
 		}); err != nil || strings.Count(b.out.String(), "waiting for x: not yet\n") != 2 {
 			t.Errorf("%v: %s", err, &b.out)
+		}
+		if err := w.await(t.Context(), func(context.Context) error { return not }); err == nil ||
+			err.Error() != "x: it is not ready after 1m0s: not yet; 'journalctl -u u' has more" {
+			t.Errorf("a unit that says nothing: %v", err)
 		}
 		b.line = "setpoint: the port is taken"
 		if err := w.await(t.Context(), func(context.Context) error { return not }); err == nil ||

@@ -201,7 +201,7 @@ func (i *installer) join(ctx context.Context, env *environment, timeout time.Dur
 
 // portIsFree says early that another program has the port of an address, unless it is what was installed before.
 func (i *installer) portIsFree(ctx context.Context, r role, address, flag string) error {
-	if i.manager != nil && i.manager.state(ctx, r.unit()) == "active" || address == "" {
+	if i.manager != nil && i.manager.runs(ctx, r.unit()) || address == "" {
 		return nil
 	}
 	_, port, err := net.SplitHostPort(address)

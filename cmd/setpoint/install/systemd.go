@@ -33,7 +33,8 @@ func newManager(f folder) *manager {
 
 // start has a unit run from now on and with each start of the machine, with its newest text and binary.
 func (m *manager) start(ctx context.Context, unit string) error {
-	for _, args := range [][]string{{"daemon-reload"}, {"enable", unit}, {"restart", unit}} {
+	// The unit says when it is ready, which await waits for with words. What it failed of before does not count.
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", unit}, {"reset-failed", unit}, {"restart", "--no-block", unit}} {
 		if _, err := m.run(ctx, "systemctl", args...); err != nil {
 			return err
 		}
@@ -56,6 +57,18 @@ func (m *manager) reload(ctx context.Context) error {
 func (m *manager) state(ctx context.Context, unit string) string {
 	state, _ := m.run(ctx, "systemctl", "show", "--property=ActiveState", "--value", unit) // no state is none of these
 	return state
+}
+
+// runs reports whether a unit has a process, which may not be ready.
+func (m *manager) runs(ctx context.Context, unit string) bool {
+	switch m.state(ctx, unit) {
+	case "active":
+		return true
+	case "activating": // or between two starts
+		sub, _ := m.run(ctx, "systemctl", "show", "--property=SubState", "--value", unit) // no state is not this one
+		return sub == "start"
+	}
+	return false
 }
 
 // ended reports whether a unit ended with the exit status of a wrong flag, which is that of a crash too, and is about to start again.
