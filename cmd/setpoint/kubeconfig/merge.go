@@ -86,8 +86,8 @@ func add(own, ours *api.Config) {
 	own.CurrentContext = ours.CurrentContext
 }
 
-// take takes out what add has made of our users, whichever servers it leads to. Contexts that the user made himself stay, with the
-// clusters that they lead to.
+// take takes out what add has made of our users, whichever servers it leads to. Contexts that the user made himself stay, with
+// their clusters and users.
 func take(own, ours *api.Config) {
 	var clusters []string
 	for name, context := range own.Contexts {
@@ -100,14 +100,18 @@ func take(own, ours *api.Config) {
 			own.CurrentContext = ""
 		}
 	}
+	used := map[string]bool{}
 	for _, context := range own.Contexts {
 		clusters = slices.DeleteFunc(clusters, func(cluster string) bool { return cluster == context.Cluster })
+		used[context.AuthInfo] = true
 	}
 	for _, cluster := range clusters {
 		delete(own.Clusters, cluster)
 	}
 	for name := range ours.AuthInfos {
-		delete(own.AuthInfos, name)
+		if !used[name] {
+			delete(own.AuthInfos, name)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func textOf(config *api.Config) string {
 		strings.Join(slices.Sorted(maps.Keys(config.AuthInfos)), " ")
 }
 
-// TestOnlyWhatWasAddedIsTaken: contexts that the user made of ours stay, and so does all of other clusters, whatever their names.
+// TestOnlyWhatWasAddedIsTaken: contexts that the user made of ours stay and go on working, and so does all of other clusters, whatever their names.
 func TestOnlyWhatWasAddedIsTaken(t *testing.T) {
 	one, three := named(configOf("a=a/admin"), "our"), named(configOf("a=a/admin", "b=b/admin", "c=c/admin"), "our")
 	for name, c := range map[string]struct {
@@ -45,17 +45,17 @@ func TestOnlyWhatWasAddedIsTaken(t *testing.T) {
 			"x=x/x; x; x", "our-a=our-a/our our-b=our-b/our our-c=our-c/our x=x/x; our-a our-b our-c x; our x",
 		},
 		"a context of the user's own": {
-			[]string{"our=our/our", "staging=our/our"}, one, "staging=our/our; our; ", "our=our/our staging=our/our; our; our",
+			[]string{"our=our/our", "staging=our/our"}, one, "staging=our/our; our; our", "our=our/our staging=our/our; our; our",
 		},
 		"one that leads elsewhere": {
-			[]string{"our=our/our", "our-x=x/our", "x=x/x"}, one, "our-x=x/our x=x/x; x; x", "our-x=x/our our=our/our x=x/x; our x; our x",
+			[]string{"our=our/our", "our-x=x/our", "x=x/x"}, one, "our-x=x/our x=x/x; x; our x", "our-x=x/our our=our/our x=x/x; our x; our x",
 		},
 		"another cluster of a longer name": {
 			[]string{"our=our/our", "our-x=our-x/our-x"}, one, "our-x=our-x/our-x; our-x; our-x", "our-x=our-x/our-x our=our/our; our our-x; our our-x",
 		},
 		"a cluster of a context's name": {
 			[]string{"our=our/our", "staging=our/our", "x=staging/x"}, one,
-			"staging=our/our x=staging/x; our staging; x", "our=our/our staging=our/our x=staging/x; our staging; our x",
+			"staging=our/our x=staging/x; our staging; our x", "our=our/our staging=our/our x=staging/x; our staging; our x",
 		},
 	} {
 		own := configOf(c.own...)
