@@ -265,6 +265,9 @@ func (c *cluster) start(ts *testscript.TestScript, args []string) error {
 	c.cmd = exec.Command(binary.server, args...)
 	c.cmd.Dir = ts.Getenv("WORK")
 	c.cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC"} { // of service-manager
+		c.cmd.Env = append(c.cmd.Env, name+"="+ts.Getenv(name))
+	}
 	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
 	c.ended = make(chan struct{})
 	if err := c.cmd.Start(); err != nil {
