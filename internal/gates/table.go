@@ -219,7 +219,7 @@ var gates = []Gate{
 	{"StructuredAuthenticationConfigurationEgressSelector", Beta, true, Off, "there are no egress selectors"},
 	{"StructuredAuthenticationConfigurationJWKSMetrics", Beta, true, AsUpstream, ""},
 	{"SupplementalGroupsPolicy", GA, true, AsUpstream, ""},
-	{"SystemdWatchdog", GA, true, On, "systemd's watchdog is told while pods go on"},
+	{"SystemdWatchdog", GA, true, AsUpstream, ""},
 	{"TaintTolerationComparisonOperators", Alpha, false, AsUpstream, ""},
 	{"TokenRequestServiceAccountUIDValidation", Beta, true, AsUpstream, ""},
 	{"TopologyAwareWorkloadScheduling", Alpha, false, AsUpstream, ""},
