@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/aligned"
 )
 
 const (
-	// contactInterval is how often a read is proved when nobody has asked for one.
+	// contactInterval is how often it is looked whether a read was proved in the last half of it; if not, one is.
 	contactInterval = time.Second
 	// searchInterval is how often the verdict is looked at while no leader is known.
 	searchInterval = 250 * time.Millisecond
@@ -71,7 +73,7 @@ func (s *Store) ledUntil(ctx context.Context) bool {
 func (s *Store) followContact() {
 	for {
 		l, changed := s.replica.Leadership()
-		if s.contact.Age() >= contactInterval && s.proves(l) {
+		if s.contact.Age() >= contactInterval/2 && s.proves(l) {
 			s.contact.Prove()
 		}
 		l, _ = s.replica.Leadership()
@@ -83,7 +85,7 @@ func (s *Store) followContact() {
 			pause = searchInterval
 		}
 		select {
-		case <-time.After(pause):
+		case <-aligned.After(pause):
 		case <-changed:
 		case <-s.stopping:
 			return

@@ -6,7 +6,7 @@
 // (compare.go), who is a member (founding, joining, coming back, leaving), the early election after the leader was
 // killed, whether this server has a leader (contact.go), who leads when a disk is slow, the refusal of writes before most
 // disks are full, feature levels, and what is done offline: restore and recovery, which begin a new life of the cluster.
-// It may import the packages below it and connectrpc.com/connect; nothing of ours beside, and nothing of Kubernetes.
+// It may import the packages below it, connectrpc.com/connect and internal/aligned; nothing of ours beside, and nothing of Kubernetes.
 //
 // Promises:
 //   - A result of Propose is durable on a quorum. A command takes effect once,

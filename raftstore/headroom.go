@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-io/setpoint/internal/aligned"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
@@ -52,8 +53,6 @@ func essential(c *command.Command) bool {
 // followRoom keeps noRoom while this server leads, and gives the lead away when its own
 // disk is the one with little room.
 func (s *Store) followRoom() {
-	tick := time.NewTicker(roomEvery)
-	defer tick.Stop()
 	leads := s.LeadershipChanges(s.ctx)
 	peers := map[string]peerRoom{}
 	var asked time.Time
@@ -72,7 +71,7 @@ func (s *Store) followRoom() {
 		case <-s.replica.SpaceNews():
 			asked = time.Time{}
 		case <-leads:
-		case <-tick.C:
+		case <-aligned.After(roomEvery):
 		case <-s.ctx.Done():
 		}
 	}

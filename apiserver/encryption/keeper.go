@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/aligned"
 )
 
 const (
@@ -71,7 +72,7 @@ func (k *Keeper) Status() *Status {
 // Inspect looks at what is stored until ctx ends.
 func (k *Keeper) Inspect(ctx context.Context) {
 	k.inspect(ctx)
-	for looked := time.Now(); sleep(ctx, turnInterval); {
+	for looked := time.Now(); aligned.Sleep(ctx, turnInterval); {
 		if k.due(time.Since(looked)) {
 			k.inspect(ctx)
 			looked = time.Now()
@@ -106,7 +107,7 @@ func (k *Keeper) inspect(ctx context.Context) {
 // Rewrite writes again, in the term of ctx's origin, what is not kept as it would be
 // written now, until ctx ends.
 func (k *Keeper) Rewrite(ctx context.Context) error {
-	for sleep(ctx, turnInterval) {
+	for aligned.Sleep(ctx, turnInterval) {
 		report := k.report.Load()
 		if report == nil || report.Outdated == 0 || report.Waiting {
 			continue

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/internal/aligned"
 )
 
 var (
@@ -99,13 +100,11 @@ const (
 
 // tick notes that this process runs.
 func (c *controller) tick(ctx context.Context, _ func(reconcile.Key)) {
-	ticker := c.env.Clock.NewTicker(tickInterval)
-	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
+		case <-c.env.Clock.After(aligned.Until(c.env.Clock.Now(), tickInterval)):
 			c.since(c.env.Now())
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/aligned"
 )
 
 // Next is what was made of a text, ready to be put in force.
@@ -55,15 +57,8 @@ func New(config Config, inForce []byte) *Follower {
 
 // Run looks at the files until ctx ends.
 func (f *Follower) Run(ctx context.Context) {
-	ticker := time.NewTicker(f.config.Every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = f.Look(ctx) // it has told
-		}
+	for aligned.Sleep(ctx, f.config.Every) {
+		_ = f.Look(ctx) // it has told
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/internal/aligned"
 	"github.com/setpoint-io/setpoint/raftstore/replica/diskreserve"
 	"github.com/setpoint-io/setpoint/raftstore/replica/headroom"
 	"github.com/setpoint-io/setpoint/raftstore/replica/logtail"
@@ -67,8 +68,6 @@ func notify(c chan<- struct{}) {
 // watchSpace looks until the context ends. When space becomes low it asks for a
 // snapshot, so that the log has room inside its files for what still passes.
 func (r *Replica) watchSpace(ctx context.Context) {
-	tick := time.NewTicker(spaceEvery)
-	defer tick.Stop()
 	told, grown := "", false
 	for {
 		if err := r.lookAtSpace(); err != nil && err.Error() != told {
@@ -82,7 +81,7 @@ func (r *Replica) watchSpace(ctx context.Context) {
 		select {
 		case <-r.space.Grown():
 			grown = true
-		case <-tick.C:
+		case <-aligned.After(spaceEvery):
 		case <-ctx.Done():
 			return
 		}

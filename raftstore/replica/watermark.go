@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/internal/aligned"
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 	"github.com/setpoint-io/setpoint/raftstore/replica/termstore"
 )
@@ -55,11 +56,9 @@ func (r *Replica) checkReach(newest *raft.SnapshotMeta) error {
 
 // followWatermark marks how far the log is while it grows, until the context ends.
 func (r *Replica) followWatermark(ctx context.Context) {
-	tick := time.NewTicker(watermarkEvery)
-	defer tick.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-aligned.After(watermarkEvery):
 			r.markReach()
 		case <-ctx.Done():
 			r.markReach()

@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
-	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/aligned"
 	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/peers"
@@ -130,7 +130,7 @@ func (l *Liveness) servers(members []Server) (s session.Servers) {
 func (l *Liveness) follow(ctx context.Context) error {
 	known := l.config.Members()
 	l.regroup(known)
-	for process.Sleep(ctx, membersInterval) {
+	for aligned.Sleep(ctx, membersInterval) {
 		if now := l.config.Members(); !slices.EqualFunc(now, known, Server.equal) {
 			known = now
 			l.regroup(now)

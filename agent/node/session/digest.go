@@ -68,7 +68,9 @@ func (t *Table) merge(d *sessionpb.Digest) error {
 	for _, o := range d.GetOpinions() {
 		p.view.Opinions = append(p.view.Opinions, Opinion{Node: o.GetNode(), Dead: o.GetDead()})
 	}
-	p.replace(d.GetSessions(), now)
+	if p.replace(d.GetSessions(), now); len(p.records) > 0 {
+		t.fill()
+	}
 	for node := range p.records {
 		t.publish(node, now)
 	}

@@ -12,10 +12,11 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/node/session/sessionpb"
 	"github.com/setpoint-io/setpoint/agent/node/session/sessionpb/sessionpbconnect"
+	"github.com/setpoint-io/setpoint/internal/aligned"
 )
 
 const (
-	// digestInterval is how often a digest is sent when nothing has changed.
+	// digestInterval is how often a digest is sent when nothing has changed: to all peers at the same moments.
 	digestInterval = 3 * time.Second
 	// digestGap is the least time between two digests to one peer: what changes
 	// within it travels together.
@@ -129,8 +130,9 @@ func (e *Exchange) runPeer(ctx context.Context, p Peer) {
 			pause(ctx, digestRetryInterval, nil)
 			continue
 		}
-		pause(ctx, digestGap, nil)
-		pause(ctx, digestInterval, news)
+		told := time.Now()
+		pause(ctx, aligned.Until(told, digestInterval), news)
+		pause(ctx, digestGap-time.Since(told), nil)
 	}
 }
 
@@ -149,6 +151,9 @@ func (e *Exchange) exchange(ctx context.Context, client sessionpbconnect.DigestS
 
 // pause waits for a time, for ctx, or until early is closed.
 func pause(ctx context.Context, d time.Duration, early <-chan struct{}) {
+	if d <= 0 {
+		return
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -21,6 +21,7 @@ func (t *Table) SetServers(servers Servers) {
 		}
 		p.Peer, p.removed = other, false
 	}
+	t.fill() // a peer that went is forgotten
 	close(t.regrouped)
 	t.regrouped = make(chan struct{})
 }

@@ -79,21 +79,21 @@ func (s *Service) Handler() (prefix string, handler http.Handler) {
 
 // Run sends agents elsewhere when ctx ends, and while this server has no leader.
 func (s *Service) Run(ctx context.Context) error {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			s.welcome(ErrStopping)
-			return nil
-		case <-ticker.C:
-			if s.config.Led().Err() != nil {
-				s.welcome(ErrNoLeader)
-			} else {
-				s.welcome(nil)
+	for ctx.Err() == nil {
+		led := s.config.Led()
+		if led.Err() == nil {
+			s.welcome(nil)
+			select {
+			case <-ctx.Done():
+			case <-led.Done():
 			}
+			continue
 		}
+		s.welcome(ErrNoLeader)
+		pause(ctx, sweepInterval, nil) // nobody tells when there is a leader again
 	}
+	s.welcome(ErrStopping)
+	return nil
 }
 
 // welcome ends all sessions for a reason, or lets them in again.

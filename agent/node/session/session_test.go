@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -379,4 +380,37 @@ func TestClientWithoutServers(t *testing.T) {
 	if err := (&Client{Servers: func() []string { return nil }, Logger: slog.New(slog.DiscardHandler)}).Run(context.Background()); err == nil {
 		t.Error("no error")
 	}
+}
+
+// TestSessionAfterLongQuiet: a server that has slept without sessions looks at deadlines again, for its own sessions and for those that a peer
+// tells of.
+func TestSessionAfterLongQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer, own := NewTable("s2", nil), NewTable("s1", nil)
+		own.SetServers(Servers{Votes: true, Peers: []Peer{{Name: "s2", Voter: true}}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { _ = own.Run(ctx) })
+		time.Sleep(time.Hour)
+		if _, err := own.open("n1", "a", 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(pingGrace + sweepInterval + memory + sweepInterval)
+		if entries := own.Entries(); len(entries) != 0 {
+			t.Errorf("an own session that nobody renewed: %v", entries)
+		}
+		time.Sleep(time.Hour)
+		if _, err := peer.open("n2", "a", 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := own.merge(peer.digest(View{})); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(silentLimit + sweepInterval)
+		if entry := own.Node("n2"); entry.State != Quiet {
+			t.Errorf("the session of a peer that fell silent: %+v", entry)
+		}
+	})
 }

@@ -55,6 +55,8 @@ type Table struct {
 	sequence  uint64
 	news      chan struct{} // closed and replaced when the own digest changes
 	pings     map[string]time.Time
+	// filled gets a value when there is something to sweep again.
+	filled chan struct{}
 }
 
 // peer is another server, and what it has told.
@@ -75,20 +77,30 @@ func NewTable(server string, changed func(node string)) *Table {
 		server: server, instance: uuid.NewString(), changed: changed, votes: true,
 		own: map[string]record{}, peers: map[string]*peer{}, published: map[string]Entry{},
 		pings: map[string]time.Time{}, news: make(chan struct{}), regrouped: make(chan struct{}),
+		filled: make(chan struct{}, 1),
 	}
 }
 
-// Run watches deadlines until ctx ends.
+// Run watches deadlines until ctx ends. While there are no sessions to remember, it sleeps without a timer.
 func (t *Table) Run(ctx context.Context) error {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
+		if t.sweep(time.Now()) {
+			pause(ctx, sweepInterval, nil)
+			continue
+		}
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			t.sweep(time.Now())
+		case <-t.filled:
 		}
+	}
+	return nil
+}
+
+// fill wakes Run: there may be something to sweep.
+func (t *Table) fill() {
+	select {
+	case t.filled <- struct{}{}:
+	default: // it wakes already
 	}
 }
 
@@ -150,6 +162,7 @@ func (t *Table) open(node, instance string, counter uint64) (record, error) {
 	t.own[node], t.pings[node] = r, now
 	t.publish(node, now)
 	t.tell()
+	t.fill()
 	return r, nil
 }
 
@@ -206,8 +219,8 @@ func (t *Table) isCurrent(node string, r record) bool {
 	return have.phase == open && have.instance == r.instance && have.counter == r.counter
 }
 
-// sweep finds what has changed by time alone, and forgets what is old.
-func (t *Table) sweep(now time.Time) {
+// sweep finds what has changed by time alone, and forgets what is old. It reports whether anything is left that time can change.
+func (t *Table) sweep(now time.Time) (left bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for node, last := range t.pings {
@@ -225,10 +238,12 @@ func (t *Table) sweep(now time.Time) {
 		if p.removed && len(p.records) == 0 {
 			delete(t.peers, name)
 		}
+		left = left || len(p.records) > 0
 	}
 	for node := range t.published {
 		t.publish(node, now)
 	}
+	return left || len(t.own) > 0 || len(t.published) > 0
 }
 
 func forget(records map[string]record, now time.Time) {

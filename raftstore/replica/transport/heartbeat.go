@@ -30,14 +30,25 @@ func (t *Transport) heartbeat(rpc raft.RPC) {
 		t.deliver(rpc)
 		return
 	}
-	select {
-	case t.beats <- raft.RPC{Command: request, RespChan: make(chan raft.RPCResponse, 1)}:
-	default: // one waits already, which says the same
-	}
+	t.note(raft.RPC{Command: request, RespChan: make(chan raft.RPCResponse, 1)})
 	rpc.Respond(&raft.AppendEntriesResponse{
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 		Term:      request.Term, Success: true,
 	}, nil)
+}
+
+// note gives the main loop a heartbeat that is being answered: at once if it waits for messages, else by pass, which is one more goroutine
+// to wake.
+func (t *Transport) note(beat raft.RPC) {
+	select {
+	case t.messages <- beat:
+		return
+	default:
+	}
+	select {
+	case t.beats <- beat:
+	default: // one waits already, which says the same
+	}
 }
 
 // pass hands on what comes from the network, and heartbeats answered already, until the
