@@ -108,7 +108,7 @@ metrics: ## the rules of kubernetes-mixin, asked by Prometheus' own engine of a 
 	cd test/metrics && $(GO) test -count=1 -v .
 
 envtest: build ## an operator made with controller-runtime, in setpointtest, and envtest with this binary and in process
-	$(GO) -C setpointtest/envtest test -count=1 .
+	$(GO) -C setpointtest/envtest test -count=1 ./...
 	KUBEBUILDER_ASSETS=$$($(BIN) envtest-assets) $(GO) -C test/envtest test -count=1 .
 
 envtest-suites: build ## controller-runtime's own suites, unchanged and with one import changed: SUITES=client,cache UPDATE=1

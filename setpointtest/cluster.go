@@ -38,6 +38,7 @@ type world struct {
 	start   uint64
 	asked   asked
 	faults  faults
+	refused refused
 	kinds   kinds
 	hooks   *WebhookServer
 	mu      sync.Mutex // of the fields below, and held while something is logged: after the end nothing may be
@@ -137,6 +138,7 @@ func (w *world) end() {
 	if err := w.current.Load().Stop(); err != nil {
 		w.t.Errorf("setpointtest: stopping the cluster: %v", err)
 	}
+	w.tellLeft()
 }
 
 // log tells the test, while it lasts.

@@ -37,12 +37,15 @@ func (d door) RoundTrip(r *http.Request) (*http.Response, error) {
 	next := d.world.current.Load().ClientConfig(d.user).Transport
 	info, err := parser.NewRequestInfo(r)
 	if err != nil || !info.IsResourceRequest {
-		return next.RoundTrip(r)
+		return d.world.refused.see(r.URL.Path)(next.RoundTrip(r))
 	}
 	ask := askOf(r, info, d.user.Name)
 	ask.ofProgram = d.life != nil
 	if ask.writes() {
 		d.world.asked.add(ask)
+	}
+	if ask.Verb == "list" || ask.Verb == "watch" {
+		return d.world.refused.see(ask.String())(d.world.faults.send(r, ask, next))
 	}
 	return d.world.faults.send(r, ask, next)
 }

@@ -280,6 +280,16 @@ func (s *stream) Close() error {
 	return s.ReadCloser.Close()
 }
 
+// heldKinds are those whose watches are held now.
+func (f *faults) heldKinds() (kinds []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, g := range f.gates {
+		kinds = append(kinds, orElse(g.kind, "all kinds"))
+	}
+	return kinds
+}
+
 // held returns a closed gate that holds the stream, or nil.
 func (f *faults) held(s *stream) *gate {
 	f.mu.Lock()

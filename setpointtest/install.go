@@ -43,6 +43,9 @@ func (c *Cluster) WebhookServer() WebhookServer {
 	return *c.hooks
 }
 
+// HasWebhooks reports whether the cluster calls webhooks at WebhookServer: the Config lists some.
+func (c *Cluster) HasWebhooks() bool { return c.hooks != nil }
+
 // install makes what the Config lists.
 func (c *Cluster) install() {
 	c.t.Helper()

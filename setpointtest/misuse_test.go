@@ -73,12 +73,13 @@ func (r *recorder) fatal(text string) {
 	runtime.Goexit()
 }
 
-// failure runs a test that must fail, at a line of this file, and returns what it said.
+// failure runs a test that must fail, at a line of the caller's file, and returns what it said.
 func failure(t *testing.T, test func(t testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
+	_, file, _, _ := runtime.Caller(1)
 	defer func() {
-		if _, file, _, _ := runtime.Caller(0); r.line != "" && r.line != filepath.Base(file) {
+		if r.line != "" && r.line != filepath.Base(file) {
 			t.Errorf("the failure stands in %s", r.line)
 		}
 	}()

@@ -62,9 +62,9 @@ func (c *Cluster) awaitElected(r Runnable, p *program) {
 	case <-elects.Elected():
 	case err := <-p.done:
 		p.done <- err
-		c.t.Fatalf("setpointtest: the program given to Run ended at once: %v", errOrNothing(err))
+		c.t.Fatalf("setpointtest: the program given to Run ended at once: %v%s", errOrNothing(err), c.advise(err))
 	case <-time.After(c.timeout):
-		c.t.Fatalf("setpointtest: the manager given to Run has not started its controllers after %v: is another elected, or a cache without its CRD?", c.timeout)
+		c.t.Fatalf("setpointtest: the manager given to Run has not started its controllers after %v%s", c.timeout, c.whatCachesWaitFor())
 	}
 }
 

@@ -100,6 +100,9 @@ func (w *world) begin(cluster *setpoint.Cluster, err error, who string) *Cluster
 	}
 	w.current.Store(cluster)
 	w.t.Cleanup(w.end)
+	if w.bubble {
+		bubbles.add(w.t)
+	}
 	if err := cluster.Ready(w.t.Context()); err != nil {
 		w.t.Fatalf("setpointtest: %s: %v", who, err)
 	}

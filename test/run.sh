@@ -55,7 +55,7 @@ vet ./... || failed=1
 plain() { CGO_ENABLED=0 GOGC=$compiler_gogc "$AGAIN" "${as_they_are[@]}" "$@"; }
 
 # The load harness, the conformance suite, the comparisons with upstream and with kstatus and the place of envtest are modules of their own.
-for module in test/bench test/conformance test/differential test/differential/topology test/differential/lists test/judges/kstatus setpointtest/envtest; do
+for module in test/bench test/conformance test/differential test/differential/topology test/differential/lists test/judges/kstatus setpointtest/envtest setpointtest/envtest/manager; do
   (cd "$module" && vet . && plain -count=1 -vet=off -- .) || failed=1
 done
 # What follows waits more than it computes: meanwhile the tests' libraries are compiled for the race detector.

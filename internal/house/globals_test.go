@@ -17,6 +17,7 @@ var globals = map[string]string{
 	"internal/freeport.mu":                    "guards own",
 	"internal/freeport.own":                   "ports are the process's: two tests may not get the same",
 	"setpoint.timers":                         "is held for a bug of the race detector, which the process has",
+	"setpointtest.bubbles":                    "the process's goroutines are looked at together, from outside of all bubbles",
 	"setpointtest.clusters":                   "tests of a process ask it whether they have started a cluster twice",
 	"setpointtest/kubectl.running":            "is held for a variable that kubectl has for the process",
 }
