@@ -2,10 +2,12 @@ package setpointtest
 
 import (
 	"encoding/base64"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,8 @@ import (
 
 // establishLimit is how long a CRD may take until its kind is served.
 const establishLimit = 10 * time.Second
+
+var errNames = errors.New("another CRD or kind has its names: is it listed twice, under two names?")
 
 var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
@@ -54,17 +58,23 @@ func (c *Cluster) install() {
 	if len(webhooks) > 0 {
 		c.openWebhooks()
 	}
-	for _, object := range append(crds, webhooks...) {
+	c.installAll("CRDs", crds)
+	c.installAll("Webhooks", webhooks)
+	for _, crd := range crds {
+		if crd.GetKind() == "CustomResourceDefinition" {
+			c.awaitEstablished(crd.GetName())
+		}
+	}
+}
+
+func (c *Cluster) installAll(field string, objects []*unstructured.Unstructured) {
+	c.t.Helper()
+	for _, object := range objects {
 		if c.hooks != nil {
 			c.hooks.lead(object)
 		}
 		if err := c.apply(object); err != nil {
-			c.t.Fatalf("setpointtest: %s %s: %v", object.GetKind(), object.GetName(), err)
-		}
-	}
-	for _, crd := range crds {
-		if crd.GetKind() == "CustomResourceDefinition" {
-			c.awaitEstablished(crd.GetName())
+			c.t.Fatalf("setpointtest: Config.%s: %s %s: %v", field, object.GetKind(), object.GetName(), err)
 		}
 	}
 }
@@ -98,6 +108,9 @@ func (c *Cluster) awaitEstablished(name string) {
 		crd, err := client.Get(c.t.Context(), name, metav1.GetOptions{})
 		if err == nil {
 			is, how = hasCondition(crd, "Established")
+		}
+		if fit, why := hasCondition(crd, "NamesAccepted"); err == nil && !fit && strings.Contains(why, " is False") {
+			how, err = why, errNames // it does not become so by waiting
 		}
 		return is, err
 	})

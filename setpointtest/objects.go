@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -135,10 +136,19 @@ func (c *Cluster) mappingOf(object *unstructured.Unstructured) (*meta.RESTMappin
 			continue
 		}
 		if meta.IsNoMatchError(err) {
-			return nil, &unknownKindError{gvk.GroupKind().String()}
+			return nil, c.unserved(gvk)
 		}
 		return mapping, err
 	}
+}
+
+// unserved says what of a kind is not served: all of it, or this version.
+func (w *world) unserved(gvk schema.GroupVersionKind) error {
+	other, err := w.kinds.find(w.asAdmin(), func(m meta.RESTMapper) (*meta.RESTMapping, error) { return m.RESTMapping(gvk.GroupKind()) })
+	if err != nil {
+		return &unknownKindError{gvk.GroupKind().String()}
+	}
+	return fmt.Errorf("the cluster does not serve version %s of it: write apiVersion: %s", gvk.Version, other.GroupVersionKind.GroupVersion())
 }
 
 // defines reports whether a CRD defines the kind.

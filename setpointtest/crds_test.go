@@ -1,0 +1,61 @@
+package setpointtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-io/setpoint/setpointtest"
+)
+
+// TestWrongCRDs: each way to write one wrongly is told at the caller's line, with what is wrong.
+func TestWrongCRDs(t *testing.T) {
+	text, err := os.ReadFile("testdata/crd/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const about = "Config.CRDs: CustomResourceDefinition shops.example.com: "
+	right := string(text)
+	for name, tc := range map[string]struct{ old, wrong, says string }{
+		"no YAML":         {"spec:\n  group", "spec:\n group", "shop.yaml: "},
+		"no kind":         {"kind: CustomResourceDefinition\n", "", "shop.yaml: an object without apiVersion or kind"},
+		"an old version":  {"k8s.io/v1\n", "k8s.io/v1beta1\n", about + "the cluster does not serve version v1beta1 of it: write apiVersion: apiextensions.k8s.io/v1"},
+		"another name":    {"name: shops.example.com", "name: stores.example.com", `metadata.name: Invalid value: "stores.example.com": must be spec.names.plural+"."+spec.group`},
+		"no scope":        {"  scope: Namespaced\n", "", about + `CustomResourceDefinition.apiextensions.k8s.io "shops.example.com" is invalid: spec.scope: Required value`},
+		"a wrong scope":   {"Namespaced", "Everywhere", `spec.scope: Unsupported value: "Everywhere"`},
+		"no schema":       {right[strings.Index(right, "    schema:"):], "", "spec.versions[0].schema.openAPIV3Schema: Required value"},
+		"no type":         {"            type: object\n            properties", "            properties", "openAPIV3Schema.properties[spec].type: Required value"},
+		"nothing stored":  {"storage: true", "storage: false", "must have exactly one version marked as storage version"},
+		"an unknown type": {"type: integer", "type: number-like", `Unsupported value: "number-like"`},
+		"a wrong rule": {"properties:\n              size", "x-kubernetes-validations: [{rule: 'self.sise > 1'}]\n            properties:\n              size",
+			"undefined field 'sise'"},
+		"a webhook of nobody": {"  scope:", "  conversion: {strategy: Webhook}\n  scope:", "spec.conversion.webhookClientConfig: Required value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "shop.yaml")
+			if err := os.WriteFile(file, []byte(strings.Replace(right, tc.old, tc.wrong, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			said := failure(t, func(t testing.TB) {
+				setpointtest.Start(t, setpointtest.Config{CRDs: []string{file}, Loops: setpointtest.APIOnly})
+			})
+			if !strings.Contains(said, tc.says) {
+				t.Errorf("it said %q\nand not    %q", said, tc.says)
+			}
+		})
+	}
+	t.Run("names of another", func(t *testing.T) {
+		other := strings.NewReplacer("name: shops.", "name: stores.", "plural: shops", "plural: stores").Replace(right)
+		said := failure(t, func(t testing.TB) {
+			file := filepath.Join(t.TempDir(), "both.yaml")
+			if err := os.WriteFile(file, []byte(right+"---\n"+other), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			setpointtest.Start(t, setpointtest.Config{CRDs: []string{file}, Loops: setpointtest.APIOnly})
+		})
+		if says := "the CRD stores.example.com is not established: another CRD or kind has its names"; !strings.Contains(said, says) {
+			t.Errorf("it said %q\nand not    %q", said, says)
+		}
+	})
+}
