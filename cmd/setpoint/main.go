@@ -85,7 +85,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
 		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newToken(), newRevoke(), newBackup(), newUpgrade(),
-		newKubectl(), newKubeconfig(), newEnvtestAssets(), newDemo(), newReset(),
+		newKubectl(), newKubeconfig(), newEnvtestAssets(), newTestServer(), newDemo(), newReset(),
 		newInstall(), newUninstall(), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

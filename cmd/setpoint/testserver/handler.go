@@ -1,0 +1,228 @@
+package testserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/setpoint-io/setpoint"
+)
+
+// Clusters is what POST /clusters asks for. The zero value is an API server with all control loops and no nodes.
+type Clusters struct {
+	// Nodes are simulated.
+	Nodes int `json:"nodes,omitempty"`
+	// Replicas are servers that share a log; 0: 1. Several cannot be forked.
+	Replicas int `json:"replicas,omitempty"`
+	// APIOnly leaves the control loops out, as envtest does; Loops are those that run, by their names, if not all.
+	APIOnly bool     `json:"apiOnly,omitempty"`
+	Loops   []string `json:"loops,omitempty"`
+	// DisabledAdmission are admission plugins that are left out.
+	DisabledAdmission []string `json:"disabledAdmission,omitempty"`
+	// Session is the one with which the cluster ends; "": it stays until it is deleted, or the server ends.
+	Session string `json:"session,omitempty"`
+}
+
+// Answer is what the server says.
+type Answer struct {
+	Protocol int    `json:"protocol,omitempty"`
+	Version  string `json:"version,omitempty"`
+	// Cluster, Mark and Session are the names of what was made.
+	Cluster string `json:"cluster,omitempty"`
+	Mark    string `json:"mark,omitempty"`
+	Session string `json:"session,omitempty"`
+	// Error is why it was not done.
+	Error string `json:"error,omitempty"`
+}
+
+// refusal is an error that is the client's.
+type refusal struct {
+	code int
+	text string
+}
+
+// Error implements error.
+func (r refusal) Error() string { return r.text }
+
+func badRequest(format string, args ...any) error {
+	return refusal{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return refusal{http.StatusNotFound, fmt.Sprintf(format, args...)}
+}
+
+// Handler answers the requests.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /version", s.answering(func(*http.Request) (Answer, error) {
+		return Answer{Protocol: Protocol, Version: setpoint.Version}, nil
+	}))
+	mux.HandleFunc("POST /clusters", s.answering(s.create))
+	mux.HandleFunc("POST /clusters/{cluster}/fork", s.answering(s.fork))
+	mux.HandleFunc("POST /clusters/{cluster}/marks", s.answering(s.mark))
+	mux.HandleFunc("POST /clusters/{cluster}/reset/{mark}", s.answering(s.reset))
+	mux.HandleFunc("POST /clusters/{cluster}/advance/{duration}", s.answering(s.advance))
+	mux.HandleFunc("POST /clusters/{cluster}/nodes/{node}/{state}", s.answering(s.switchNode))
+	mux.HandleFunc("DELETE /clusters/{cluster}", s.answering(s.remove))
+	mux.HandleFunc("GET /clusters/{cluster}/kubeconfig", s.kubeconfig)
+	mux.HandleFunc("GET /session", s.session)
+	mux.HandleFunc("/", s.answering(func(r *http.Request) (Answer, error) {
+		return Answer{}, notFound("there is no %s %s: setpoint testserver --help lists the requests", r.Method, r.URL.Path)
+	}))
+	return mux
+}
+
+// answering makes a handler of a function.
+func (s *Server) answering(do func(r *http.Request) (Answer, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer s.enter()()
+		r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
+		answer, err := do(r)
+		say(w, answer, err)
+	}
+}
+
+func say(w http.ResponseWriter, answer Answer, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		code, answer := http.StatusInternalServerError, Answer{Error: err.Error()}
+		if refused, ok := errors.AsType[refusal](err); ok {
+			code = refused.code
+		}
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(answer) // who asked has gone if it fails
+		return
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func (s *Server) create(r *http.Request) (answer Answer, err error) {
+	var wanted Clusters
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
+		return answer, badRequest("the body is not a cluster: %v", err)
+	}
+	answer.Cluster, err = s.hold(wanted.Session, func() (*setpoint.Cluster, error) {
+		return setpoint.Start(s.ctx, setpoint.Config{InMemory: true, SimulatedNodes: wanted.Nodes, Replicas: wanted.Replicas,
+			APIOnly: wanted.APIOnly, Loops: wanted.Loops, DisabledAdmission: wanted.DisabledAdmission})
+	})
+	return answer, err
+}
+
+// named is the cluster that a request is about.
+func (s *Server) named(r *http.Request) (*cluster, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := r.PathValue("cluster")
+	if c := s.clusters[id]; c != nil {
+		return c, nil
+	}
+	return nil, notFound("there is no cluster %q: it was deleted, or its session has ended", id)
+}
+
+func (s *Server) fork(r *http.Request) (answer Answer, err error) {
+	c, err := s.named(r)
+	if err != nil {
+		return answer, err
+	}
+	image, err := c.image(r.Context())
+	if err != nil {
+		return answer, badRequest("%v", err)
+	}
+	answer.Cluster, err = s.hold(c.session, func() (*setpoint.Cluster, error) { return image.Start(s.ctx) })
+	return answer, err
+}
+
+func (s *Server) mark(r *http.Request) (answer Answer, err error) {
+	c, err := s.named(r)
+	if err != nil {
+		return answer, err
+	}
+	s.mu.Lock()
+	answer.Mark = s.name("mark-")
+	s.mu.Unlock()
+	if err := c.mark(r.Context(), answer.Mark); err != nil {
+		return Answer{}, badRequest("%v", err)
+	}
+	return answer, nil
+}
+
+func (s *Server) reset(r *http.Request) (answer Answer, err error) {
+	c, err := s.named(r)
+	if err == nil {
+		err = c.reset(r.Context(), s.ctx, r.PathValue("mark"))
+	}
+	return answer, err
+}
+
+func (s *Server) advance(r *http.Request) (answer Answer, err error) {
+	c, err := s.named(r)
+	if err != nil {
+		return answer, err
+	}
+	d, err := time.ParseDuration(r.PathValue("duration"))
+	if err != nil || d < 0 {
+		return answer, badRequest("%q is no time that passes: write 90s, 7m or 1h30m", r.PathValue("duration"))
+	}
+	return answer, c.advance(r.Context(), d)
+}
+
+func (s *Server) switchNode(r *http.Request) (answer Answer, err error) {
+	c, err := s.named(r)
+	if err != nil {
+		return answer, err
+	}
+	switch state := r.PathValue("state"); state {
+	case "on", "off":
+		c.switchNode(r.PathValue("node"), state == "on")
+		return answer, nil
+	default:
+		return answer, badRequest("a node can be switched on or off, not %q", state)
+	}
+}
+
+func (s *Server) remove(r *http.Request) (answer Answer, err error) {
+	if _, err := s.named(r); err != nil {
+		return answer, err
+	}
+	_, err = s.drop(func(id string, _ *cluster) bool { return id == r.PathValue("cluster") })
+	return answer, err
+}
+
+// kubeconfig answers with the file itself.
+func (s *Server) kubeconfig(w http.ResponseWriter, r *http.Request) {
+	defer s.enter()()
+	c, err := s.named(r)
+	var text []byte
+	if err == nil {
+		text, err = c.open()
+	}
+	if err != nil {
+		say(w, Answer{}, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(text) // who asked has gone if it fails
+}
+
+// session stays open as long as the client does. What it made ends with it.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	defer s.enter()()
+	s.mu.Lock()
+	id := s.name("session-")
+	s.sessions[id] = true
+	s.mu.Unlock()
+	say(w, Answer{Session: id}, nil)
+	if err := http.NewResponseController(w).Flush(); err == nil {
+		<-r.Context().Done()
+	}
+	s.mu.Lock()
+	delete(s.sessions, id)
+	s.mu.Unlock()
+	_, _ = s.drop(func(_ string, c *cluster) bool { return c.session == id }) // nobody is left to be told
+}
