@@ -66,6 +66,9 @@ func TestNothingHangsSilently(t *testing.T) {
 			if err == nil {
 				t.Error("it passed")
 			}
+			if strings.Contains(string(out), "in testing/synctest.Test at") {
+				t.Errorf("it names the goroutine of the test itself:\n%s", out)
+			}
 			for _, says := range tc.says {
 				if !strings.Contains(string(out), says) {
 					t.Errorf("it did not say %q but\n%s", says, out)

@@ -71,7 +71,7 @@ func (g *goroutine) waits() bool {
 // ofTesting reports whether it is the test itself, or what waits for it.
 func (g *goroutine) ofTesting() bool {
 	return strings.HasPrefix(g.state, "synctest.Run") ||
-		strings.Contains(g.stack, "testing.tRunner(") || strings.Contains(g.stack, "testing/synctest.Test(")
+		strings.Contains(g.stack, "testing.tRunner(") || strings.Contains(g.stack, "created by testing/synctest.Test ")
 }
 
 // String names it: what it does, by the first function that is not of Go's library, and where.
