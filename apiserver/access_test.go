@@ -49,7 +49,7 @@ func newGuardedServer(t *testing.T) (*Server, kubernetes.Interface) {
 	roles, workloads := rbac.New(config.Storage, logger), auth.NewWorkloads(config.Storage, logger)
 	follow(t, roles.Run)
 	follow(t, workloads.Run)
-	config.Tokens = tokens.NewIssuer(keys, tokens.DefaultIssuer)
+	config.Tokens = tokens.NewIssuer(keys.Now(), tokens.DefaultIssuer)
 	bearer := auth.NewTokens(tokens.NewAuthenticator(config.Tokens, config.Storage))
 	config.Authenticator = auth.NewAuthenticator(nil, nil, auth.Bearer(bearer))
 	catchUp := func(ctx context.Context) error {

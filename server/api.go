@@ -184,7 +184,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	}
 	a.access, err = access.New(ctx, access.Config{
 		Storage: a.storage, Authority: a.config.Trust.CA, Revoked: a.config.revoked,
-		AccountKey: a.config.Trust.AccountKey, Authentication: a.config.Authentication,
+		AccountKeys: a.config.Trust.AccountKeys, Authentication: a.config.Authentication,
 		AuthorizationFile: a.config.AuthorizationFile, Server: a.config.Name, Logger: a.config.Logger,
 	})
 	if err != nil {

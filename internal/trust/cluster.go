@@ -1,8 +1,6 @@
 package trust
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
@@ -39,8 +37,8 @@ type Cluster struct {
 	// NodeToken lets agents join for TokenLife after the first start of the cluster. It
 	// is the zero value if its file was deleted.
 	NodeToken Token
-	// AccountKey signs the tokens of service accounts, on every server.
-	AccountKey *ecdsa.PrivateKey
+	// AccountKeys sign the tokens of service accounts, on every server.
+	AccountKeys *Ring[AccountKey]
 	// Admin may do everything. RenewAdmin replaces it.
 	Admin *Identity
 
@@ -93,7 +91,11 @@ func (c *Cluster) makeSecrets() (err error) {
 	if c.NodeToken, err = NewToken(RoleNode, c.CA.Pin()); err != nil {
 		return err
 	}
-	c.AccountKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	text, err := NewAccountKey()
+	if err != nil {
+		return err
+	}
+	c.AccountKeys, err = ringOf(accountKeyForm, "", text)
 	return err
 }
 
@@ -201,13 +203,11 @@ func (c *Cluster) loadSecrets(create bool) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if text, err = read(fileAccountKey, newAccountKey); err != nil {
+	if text, err = read(fileAccountKey, NewAccountKey); err != nil {
 		return err
 	}
-	if c.AccountKey, err = parseKey(text); err != nil {
-		return fmt.Errorf("service account key: %w", err)
-	}
-	return nil
+	c.AccountKeys, err = ringOf(accountKeyForm, c.path(fileAccountKey), text)
+	return err
 }
 
 func (c *Cluster) setNodeToken(text []byte) (err error) {
@@ -218,14 +218,6 @@ func (c *Cluster) setNodeToken(text []byte) (err error) {
 		return fmt.Errorf("%w: %s is no node's, or of another certificate authority", ErrBadToken, c.path(fileNodeToken))
 	}
 	return nil
-}
-
-func newAccountKey() ([]byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("service account key: %w", err)
-	}
-	return encodeKey(key)
 }
 
 func (c *Cluster) newNodeToken() ([]byte, error) {

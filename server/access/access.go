@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,8 +31,8 @@ type Config struct {
 	Authority *trust.CA
 	// Revoked is told who is shut out, and asked.
 	Revoked *revocation.Judge
-	// AccountKey signs the tokens of service accounts.
-	AccountKey *ecdsa.PrivateKey
+	// AccountKeys sign the tokens of service accounts.
+	AccountKeys *trust.Ring[trust.AccountKey]
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
 	// AuthorizationFile is an AuthorizationConfiguration: webhooks beside the cluster's own judges; "": none.
@@ -84,7 +83,7 @@ type Access struct {
 
 // New makes the judges over the opened storage. They refuse until Run has read it.
 func New(ctx context.Context, c Config) (*Access, error) {
-	keys, err := tokens.NewKeys(c.AccountKey)
+	keys, err := followKeys(c.AccountKeys)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,9 @@ package tokens
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"time"
 )
 
 // Paths of the documents by which others check tokens.
@@ -11,8 +13,8 @@ const (
 	KeySetPath        = "/openid/v1/jwks"
 )
 
-// documentMaxAge lets clients keep the documents for a while, as upstream.
-const documentMaxAge = "public, max-age=3600"
+// DocumentLife is how long clients may keep the documents, as upstream: somebody else may learn of a key that was added so much later.
+const DocumentLife = time.Hour
 
 // configuration is the part of OpenID Connect discovery that checking a token needs.
 type configuration struct {
@@ -33,24 +35,29 @@ func (i *Issuer) Documents() (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := json.Marshal(i.keys.public)
-	if err != nil {
+	if _, err := json.Marshal(i.keys().public); err != nil {
 		return nil, err
 	}
 	return map[string]http.Handler{
-		ConfigurationPath: document{"application/json", about},
-		KeySetPath:        document{"application/jwk-set+json", keys},
+		ConfigurationPath: document{"application/json", func() []byte { return about }},
+		KeySetPath:        document{"application/jwk-set+json", i.keySet},
 	}, nil
+}
+
+// keySet are the keys as they are now.
+func (i *Issuer) keySet() []byte {
+	keys, _ := json.Marshal(i.keys().public) // it has public keys of one curve, which can be written
+	return keys
 }
 
 type document struct {
 	contentType string
-	text        []byte
+	text        func() []byte
 }
 
 // ServeHTTP implements http.Handler.
 func (d document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", d.contentType)
-	w.Header().Set("Cache-Control", documentMaxAge)
-	_, _ = w.Write(d.text) // a client that went away needs no answer
+	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(DocumentLife.Seconds())))
+	_, _ = w.Write(d.text()) // a client that went away needs no answer
 }

@@ -23,14 +23,15 @@ const (
 
 // Issuer makes tokens. It is safe for concurrent use.
 type Issuer struct {
-	keys      *Keys
+	keys      func() *Keys
 	name      string
 	audiences []string
 }
 
-// NewIssuer returns an issuer of this name, a URL. The API itself answers to the
-// audiences, or, if there are none, to the issuer's name.
-func NewIssuer(keys *Keys, name string, audiences ...string) *Issuer {
+// NewIssuer returns an issuer of this name, a URL. keys are asked for at each use: they
+// may be others each time. The API itself answers to the audiences, or, if there are
+// none, to the issuer's name.
+func NewIssuer(keys func() *Keys, name string, audiences ...string) *Issuer {
 	if len(audiences) == 0 {
 		audiences = []string{name}
 	}
@@ -75,7 +76,7 @@ func (i *Issuer) IssueLegacy(account *corev1.ServiceAccount, secret *corev1.Secr
 
 func (i *Issuer) sign(issuer string, c *claims) (string, error) {
 	c.Issuer = issuer
-	token, err := jwt.Signed(i.keys.signer).Claims(c).Serialize()
+	token, err := jwt.Signed(i.keys().signer).Claims(c).Serialize()
 	if err != nil {
 		return "", fmt.Errorf("service account token: %w", err)
 	}

@@ -13,17 +13,20 @@ import (
 // algorithm is the only one in which tokens are signed and accepted.
 const algorithm = jose.ES256
 
-// Keys sign and check tokens. The first one signs; further ones are those of
-// former days, whose tokens are still good. They are safe for concurrent use.
+// Keys sign and check tokens. The first one signs; tokens of the others, former and future ones, are good too. They do not change: who
+// rotates keys returns others from then on.
 type Keys struct {
 	signer jose.Signer
 	public jose.JSONWebKeySet
 }
 
+// Now makes a function that always returns these keys.
+func (k *Keys) Now() func() *Keys { return func() *Keys { return k } }
+
 // NewKeys returns the keys of a cluster: signing is its current one.
-func NewKeys(signing *ecdsa.PrivateKey, former ...*ecdsa.PublicKey) (*Keys, error) {
+func NewKeys(signing *ecdsa.PrivateKey, others ...*ecdsa.PublicKey) (*Keys, error) {
 	keys := &Keys{}
-	for _, public := range append([]*ecdsa.PublicKey{&signing.PublicKey}, former...) {
+	for _, public := range append([]*ecdsa.PublicKey{&signing.PublicKey}, others...) {
 		id, err := keyID(public)
 		if err != nil {
 			return nil, err
@@ -40,6 +43,9 @@ func NewKeys(signing *ecdsa.PrivateKey, former ...*ecdsa.PublicKey) (*Keys, erro
 	}
 	return keys, nil
 }
+
+// has reports whether a key is still among them.
+func (k *Keys) has(id string) bool { return len(k.public.Key(id)) > 0 }
 
 // keyID names a key by its hash, as upstream does.
 func keyID(public *ecdsa.PublicKey) (string, error) {

@@ -55,7 +55,7 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All()), issuer: NewIssuer(keys, DefaultIssuer)}
+	w := &world{t: t, store: storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All()), issuer: NewIssuer(keys.Now(), DefaultIssuer)}
 	w.tokens = NewAuthenticator(w.issuer, w.store)
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "x", Name: name, UID: types.UID("uid-of-" + name)}
@@ -216,7 +216,7 @@ func TestForgedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := NewIssuer(foreignKeys, DefaultIssuer).Issue(w.account, Binding{}, w.issuer.audiences, time.Hour, time.Now())
+	foreign, err := NewIssuer(foreignKeys.Now(), DefaultIssuer).Issue(w.account, Binding{}, w.issuer.audiences, time.Hour, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestOthersCanCheckTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := NewIssuer(formerKeys, DefaultIssuer).Issue(w.account, Binding{}, w.issuer.audiences, time.Hour, time.Now())
+	old, err := NewIssuer(formerKeys.Now(), DefaultIssuer).Issue(w.account, Binding{}, w.issuer.audiences, time.Hour, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestOthersCanCheckTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	issuer := NewIssuer(keys, DefaultIssuer)
+	issuer := NewIssuer(keys.Now(), DefaultIssuer)
 	if _, ok, err := NewAuthenticator(issuer, w.store).AuthenticateToken(t.Context(), old); !ok {
 		t.Errorf("a token of the former key: %v", err)
 	}
@@ -344,4 +344,59 @@ func mustIssue(t *testing.T, issuer *Issuer, account *corev1.ServiceAccount) str
 		t.Fatal(err)
 	}
 	return token
+}
+
+// TestKeysAreRotatedWhileTokensAreInUse: the tokens of each key are good as long as that key is among the others, and no longer, even those
+// whose signature was checked before. What is published is what is good.
+func TestKeysAreRotatedWhileTokensAreInUse(t *testing.T) {
+	w := newWorld(t)
+	old, fresh := newKey(t), newKey(t)
+	var keys *Keys
+	issuer := NewIssuer(func() *Keys { return keys }, DefaultIssuer)
+	rotate := func(signing *ecdsa.PrivateKey, others ...*ecdsa.PublicKey) {
+		t.Helper()
+		var err error
+		if keys, err = NewKeys(signing, others...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rotate(old)
+	authenticator := NewAuthenticator(issuer, w.store)
+	documents, err := issuer.Documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(token string) bool {
+		_, ok, _ := authenticator.AuthenticateToken(t.Context(), token)
+		return ok
+	}
+	check := func(step string, published int, tokens map[string]bool) {
+		t.Helper()
+		for token, want := range tokens {
+			if got := good(token); got != want {
+				t.Errorf("%s: a token of key %s: %v, want %v", step, KeyOf(token), got, want)
+			}
+		}
+		var set jose.JSONWebKeySet
+		recorder := httptest.NewRecorder()
+		documents[KeySetPath].ServeHTTP(recorder, httptest.NewRequest("GET", KeySetPath, nil))
+		if err := json.Unmarshal(recorder.Body.Bytes(), &set); err != nil || len(set.Keys) != published {
+			t.Errorf("%s: %d keys are published, want %d (%v)", step, len(set.Keys), published, err)
+		}
+	}
+	first := mustIssue(t, issuer, w.account)
+	check("before", 1, map[string]bool{first: true})
+	rotate(old, &fresh.PublicKey)
+	check("added", 2, map[string]bool{first: true, mustIssue(t, issuer, w.account): true})
+	if used := authenticator.KeyLastUsed(KeyOf(first)); w.store.Now().Sub(used) > time.Minute {
+		t.Errorf("the old key was last used at %s", used)
+	}
+	rotate(fresh, &old.PublicKey)
+	second := mustIssue(t, issuer, w.account)
+	if KeyOf(first) == KeyOf(second) || KeyOf(second) != keys.public.Keys[0].KeyID || !authenticator.KeyLastUsed(KeyOf(second)).IsZero() {
+		t.Errorf("keys %q and %q", KeyOf(first), KeyOf(second))
+	}
+	check("used", 2, map[string]bool{first: true, second: true})
+	rotate(fresh)
+	check("dropped", 1, map[string]bool{first: false, second: true})
 }

@@ -1,0 +1,101 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+)
+
+// blockRotated stands before the keys of a file once another one than before is used. Versions that know one key alone read the first block
+// of a file: they go on with the key in use as long as another was only added, and after that refuse to start, where they would refuse what
+// the other key has signed.
+const blockRotated = "SETPOINT KEYS IN ROTATION"
+
+// AccountKey signs tokens of service accounts.
+type AccountKey struct {
+	*ecdsa.PrivateKey
+	id string
+}
+
+// ID is what tokens and the published key set call the key ("kid"): a hash, as upstream's.
+func (k AccountKey) ID() string { return k.id }
+
+// NewAccountKey makes the text of a key, for Cluster.AccountKeys.Add.
+func NewAccountKey() ([]byte, error) { return NewKey() }
+
+var accountKeyForm = ringForm[AccountKey]{what: "service account key", parse: parseAccountKeys, encode: encodeAccountKeys}
+
+func parseAccountKeys(text []byte) (keys []AccountKey, rotated bool, err error) {
+	private, rotated, err := parseKeys(text)
+	if err != nil {
+		return nil, false, fmt.Errorf("service account key: %w", err)
+	}
+	for _, key := range private {
+		id, err := AccountKeyID(&key.PublicKey)
+		if err != nil {
+			return nil, false, err
+		}
+		keys = append(keys, AccountKey{PrivateKey: key, id: id})
+	}
+	return keys, rotated, nil
+}
+
+func encodeAccountKeys(keys []AccountKey, rotated bool) ([]byte, error) {
+	var private []*ecdsa.PrivateKey
+	for _, key := range keys {
+		private = append(private, key.PrivateKey)
+	}
+	return encodeKeys(private, rotated)
+}
+
+// AccountKeyID names a key by its hash, as upstream does.
+func AccountKeyID(public *ecdsa.PublicKey) (string, error) {
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return "", fmt.Errorf("service account key: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+// parseKeys reads all keys of a file.
+func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, rotated bool, err error) {
+	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
+		block, after := pem.Decode(rest)
+		if block == nil {
+			break // text behind the last block, which nobody ever read
+		}
+		rest = after
+		if block.Type == blockRotated && len(keys) == 0 {
+			rotated = true
+			continue
+		}
+		key, err := parseKey(pem.EncodeToMemory(block))
+		if err != nil {
+			return nil, false, err
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, false, fmt.Errorf("%w: EC PRIVATE KEY", ErrBadPEM)
+	}
+	return keys, rotated, nil
+}
+
+func encodeKeys(keys []*ecdsa.PrivateKey, rotated bool) (text []byte, err error) {
+	if rotated {
+		text = pem.EncodeToMemory(&pem.Block{Type: blockRotated})
+	}
+	for _, key := range keys {
+		block, err := encodeKey(key)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, block...)
+	}
+	return text, nil
+}

@@ -1,0 +1,177 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// ringKeysMax is how many values of one secret a cluster has at most: one in use, one to come, and some that are still believed.
+const ringKeysMax = 4
+
+var (
+	// ErrNoKey says that a ring lacks the value that it is told to use.
+	ErrNoKey = errors.New("it is not among them: add it first")
+	// ErrKeyInUse says that a ring uses the value that it is told to drop.
+	ErrKeyInUse = errors.New("it is in use: use another one first")
+	// ErrTooManyKeys says that a ring is full.
+	ErrTooManyKeys = fmt.Errorf("there are %d already: drop one first", ringKeysMax)
+)
+
+// Rotating is a secret of which a cluster may have several values for a while: all are believed, and one of them is used. To replace it,
+// every server adds the new value, then every server uses it, then every server drops the old one. Each step may be repeated: it changes
+// nothing the second time. Its file is replaced as a whole, so after a crash a step was taken or not.
+type Rotating interface {
+	// Add believes a further value, whose text New of its kind has made, and returns what it is called: no secret.
+	Add(text []byte) (id string, err error)
+	// Use uses a value that was added, or fails with ErrNoKey.
+	Use(id string) error
+	// Drop forgets a value, or fails with ErrKeyInUse.
+	Drop(id string) error
+	// IDs are the values; the first one is used.
+	IDs() []string
+}
+
+// ringKey is one value of a secret.
+type ringKey interface{ ID() string }
+
+// Ring is a Rotating that connections and requests read while it changes. It is safe for concurrent use.
+type Ring[K ringKey] struct {
+	form ringForm[K]
+	// file keeps the values; "": they end with the process.
+	file string
+	// mu keeps one change from another; now never points to an empty list, nor does the list change.
+	mu  sync.Mutex
+	now atomic.Pointer[[]K]
+}
+
+var _ Rotating = (*Ring[AccountKey])(nil)
+
+// ringForm is how values of a kind are written.
+type ringForm[K ringKey] struct {
+	what string
+	// parse reads all of a file; encode writes it. rotated: another value than the first was used before.
+	parse  func(text []byte) (keys []K, rotated bool, err error)
+	encode func(keys []K, rotated bool) ([]byte, error)
+}
+
+// ringOf begins with the text of a file.
+func ringOf[K ringKey](form ringForm[K], file string, text []byte) (*Ring[K], error) {
+	keys, _, err := form.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	r := &Ring[K]{form: form, file: file}
+	r.now.Store(&keys)
+	return r, nil
+}
+
+// Now are the values; the first one is used. Nobody changes them: another list, which Now returns then, has another pointer.
+func (r *Ring[K]) Now() *[]K { return r.now.Load() }
+
+// Used is the value in use.
+func (r *Ring[K]) Used() K { return (*r.Now())[0] }
+
+// IDs implements Rotating.
+func (r *Ring[K]) IDs() (ids []string) {
+	for _, key := range *r.Now() {
+		ids = append(ids, key.ID())
+	}
+	return ids
+}
+
+// Add implements Rotating.
+func (r *Ring[K]) Add(text []byte) (id string, err error) {
+	added, _, err := r.form.parse(text)
+	if err != nil {
+		return "", err
+	}
+	if len(added) != 1 {
+		return "", fmt.Errorf("add a %s: %d of them in one text, want one", r.form.what, len(added))
+	}
+	return added[0].ID(), r.change("add", added[0].ID(), func(keys []K, at int) ([]K, bool, error) {
+		switch {
+		case at >= 0:
+			return keys, false, nil
+		case len(keys) >= ringKeysMax:
+			return nil, false, ErrTooManyKeys
+		}
+		return append(keys, added[0]), false, nil
+	})
+}
+
+// Use implements Rotating.
+func (r *Ring[K]) Use(id string) error {
+	return r.change("use", id, func(keys []K, at int) ([]K, bool, error) {
+		if at < 0 {
+			return nil, false, ErrNoKey
+		}
+		used := keys[at]
+		return slices.Insert(slices.Delete(keys, at, at+1), 0, used), at > 0, nil
+	})
+}
+
+// Drop implements Rotating.
+func (r *Ring[K]) Drop(id string) error {
+	return r.change("drop", id, func(keys []K, at int) ([]K, bool, error) {
+		switch {
+		case at == 0:
+			return nil, false, ErrKeyInUse
+		case at < 0:
+			return keys, false, nil
+		}
+		return slices.Delete(keys, at, at+1), false, nil
+	})
+}
+
+// change reads the values as they are in the file, since another server may share it, and replaces them by what next makes of a copy. at is
+// where the one with the id is, -1 if it is not there. uses says that another one than before is used.
+func (r *Ring[K]) change(step, id string, next func(keys []K, at int) (after []K, uses bool, err error)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, rotated, err := r.read()
+	if err != nil {
+		return fmt.Errorf("%s a %s: %w", step, r.form.what, err)
+	}
+	at := slices.IndexFunc(before, func(key K) bool { return key.ID() == id })
+	after, uses, err := next(slices.Clone(before), at)
+	if err != nil {
+		return fmt.Errorf("%s the %s %q: %w", step, r.form.what, id, err)
+	}
+	if err := r.save(before, after, (rotated || uses) && len(after) > 1); err != nil {
+		return fmt.Errorf("%s the %s %q: %w", step, r.form.what, id, err)
+	}
+	if !sameKeys(*r.Now(), after) {
+		r.now.Store(&after)
+	}
+	return nil
+}
+
+func (r *Ring[K]) read() ([]K, bool, error) {
+	if r.file == "" {
+		return *r.Now(), false, nil
+	}
+	text, err := os.ReadFile(r.file)
+	if err != nil {
+		return nil, false, err
+	}
+	return r.form.parse(text)
+}
+
+func (r *Ring[K]) save(before, after []K, rotated bool) error {
+	if r.file == "" || sameKeys(before, after) {
+		return nil
+	}
+	text, err := r.form.encode(after, rotated)
+	if err != nil {
+		return err
+	}
+	return writeFile(r.file, text, secretMode)
+}
+
+func sameKeys[K ringKey](a, b []K) bool {
+	return slices.EqualFunc(a, b, func(x, y K) bool { return x.ID() == y.ID() })
+}
