@@ -27,6 +27,18 @@ func (k AccountKey) ID() string { return k.id }
 // NewAccountKey makes the text of a key, for Cluster.AccountKeys.Add.
 func NewAccountKey() ([]byte, error) { return NewKey() }
 
+// MakeAccountKey is NewAccountKey, and how the key will be called.
+func MakeAccountKey() (text []byte, id string, err error) {
+	if text, err = NewAccountKey(); err != nil {
+		return nil, "", err
+	}
+	keys, _, err := parseAccountKeys(text)
+	if err != nil {
+		return nil, "", err
+	}
+	return text, keys[0].ID(), nil
+}
+
 var accountKeyForm = ringForm[AccountKey]{what: "service account key", parse: parseAccountKeys, encode: encodeAccountKeys}
 
 func parseAccountKeys(text []byte) (keys []AccountKey, rotated bool, err error) {

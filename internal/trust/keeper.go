@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -34,6 +35,8 @@ type Keeper struct {
 	server  Server
 	live    *Live
 	log     *slog.Logger
+	// mu keeps one renewal of the server's certificate from another.
+	mu sync.Mutex
 }
 
 // NewKeeper takes the server's certificate from the trust folder. One that has ended
@@ -73,16 +76,35 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 func (k *Keeper) renew(now time.Time) error {
+	k.mu.Lock()
 	var own error
 	if k.live.NeedsRenewal(now) {
-		own = k.renewOwn(now)
+		own = k.renewOwn(now, k.cluster.Server)
 	}
+	k.mu.Unlock()
 	return errors.Join(own, k.cluster.RenewAdmin(now))
 }
 
+// Renew makes and uses another certificate for the server, with another key, however long the one in use is valid.
+func (k *Keeper) Renew(now time.Time) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.renewOwn(now, k.cluster.anotherServer)
+}
+
+// Issued is when the server's certificate in use was made.
+func (k *Keeper) Issued() time.Time {
+	certificate, err := ParseCertificate(k.live.Identity().CertPEM)
+	if err != nil {
+		return time.Time{}
+	}
+	life := certificate.NotAfter.Sub(certificate.NotBefore)
+	return certificate.NotBefore.Add(min(clockSkewAllowed, life/(clockSkewPartOfLife+1))) // CA.sign in reverse
+}
+
 // renewOwn uses a certificate that could not be written to the folder all the same.
-func (k *Keeper) renewOwn(now time.Time) error {
-	id, err := k.cluster.Server(k.server, now)
+func (k *Keeper) renewOwn(now time.Time, get func(Server, time.Time) (*Identity, error)) error {
+	id, err := get(k.server, now)
 	if err != nil {
 		var issueErr error
 		if id, issueErr = k.cluster.CA.IssueServer(k.server, now); issueErr != nil {

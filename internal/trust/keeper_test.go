@@ -113,3 +113,27 @@ func certified(t *testing.T, dir string, self Server, issued time.Time) (*Keeper
 	t.Cleanup(func() { cancel(); <-done })
 	return s, log
 }
+
+// TestACertificateIsRenewedWhenItIsOrdered: however long the one in use is valid, and what is shown is what the folder has.
+func TestACertificateIsRenewedWhenItIsOrdered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, self := t.TempDir(), Server{Name: "server-1", Endpoint: "192.0.2.1:6443"}
+		s, _ := certified(t, dir, self, time.Now())
+		before, issued := s.live.Identity(), s.Issued()
+		if issued.Sub(time.Now()).Abs() > time.Second {
+			t.Errorf("it was made now, and says %s", issued)
+		}
+		time.Sleep(time.Hour)
+		if err := s.Renew(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		after := s.live.Identity()
+		if bytes.Equal(before.CertPEM, after.CertPEM) || bytes.Equal(before.KeyPEM, after.KeyPEM) || s.Issued().Sub(time.Now()).Abs() > time.Second {
+			t.Errorf("it was not renewed: made %s", s.Issued())
+		}
+		saved, err := s.cluster.LoadServer(self.Name)
+		if err != nil || !bytes.Equal(saved.CertPEM, after.CertPEM) || !bytes.Equal(saved.KeyPEM, after.KeyPEM) {
+			t.Errorf("the folder has another one: %v", err)
+		}
+	})
+}

@@ -71,10 +71,18 @@ func (c *Cluster) loadOrIssue(certPath, keyPath string, names []string, now time
 	if id, err = issue(); err != nil {
 		return nil, err
 	}
-	if err := writeFile(keyPath, id.KeyPEM, secretMode); err != nil {
+	if err := saveIdentity(id, certPath, keyPath); err != nil {
 		return nil, err
 	}
-	return id, writeFile(certPath, id.CertPEM, publicMode)
+	return id, nil
+}
+
+// saveIdentity writes the key first: a certificate on disk has its key, or is made anew.
+func saveIdentity(id *Identity, certPath, keyPath string) error {
+	if err := writeFile(keyPath, id.KeyPEM, secretMode); err != nil {
+		return err
+	}
+	return writeFile(certPath, id.CertPEM, publicMode)
 }
 
 func (c *Cluster) readIdentity(certPath, keyPath string) (*Identity, error) {

@@ -1,0 +1,62 @@
+package trust
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+)
+
+// errLocked says that what is sealed was not sealed by a server of this cluster, for this purpose.
+var errLocked = errors.New("it was not sealed by a server of this cluster")
+
+// Locker encrypts so that only holders of an authority's key, which servers are, can read it.
+type Locker struct{ CA *CA }
+
+// Lock encrypts text for a purpose, with bound beside it, which Unlock must be given to the letter.
+func (l Locker) Lock(purpose string, text, bound []byte) ([]byte, error) {
+	aead, err := l.locking(purpose)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, aead.NonceSize())
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return aead.Seal(nonce, nonce, text, bound), nil
+}
+
+// Unlock is the text of Lock.
+func (l Locker) Unlock(purpose string, sealed, bound []byte) ([]byte, error) {
+	aead, err := l.locking(purpose)
+	if err != nil {
+		return nil, err
+	}
+	if len(sealed) < aead.NonceSize() {
+		return nil, errLocked
+	}
+	text, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], bound)
+	if err != nil {
+		return nil, errLocked
+	}
+	return text, nil
+}
+
+func (l Locker) locking(purpose string) (cipher.AEAD, error) {
+	secret, err := l.CA.key.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, "setpoint-lock "+purpose, keyBytes)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return cipher.NewGCM(block)
+}
