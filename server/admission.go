@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/admission/optional"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/admission/revocations"
+	guard "github.com/setpoint-io/setpoint/apiserver/admission/rotations"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
@@ -86,7 +87,7 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 		AddressPool: len(a.config.LoadBalancers.Pool) > 0,
 		Metrics:     a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
 		Last: append([]k8sadmission.Interface{
-			a.access.Escalation, revocations.Plugin{Authorizer: judge, Server: a.judgeRevokedServer}, a.firstClaims(),
+			a.access.Escalation, revocations.Plugin{Authorizer: judge, Server: a.judgeRevokedServer}, guard.Plugin{}, a.firstClaims(),
 		}, configured...),
 	})
 }

@@ -49,6 +49,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/parts"
 	"github.com/setpoint-io/setpoint/server/peers"
 	"github.com/setpoint-io/setpoint/server/podresources"
+	"github.com/setpoint-io/setpoint/server/rotations"
 	"github.com/setpoint-io/setpoint/server/why"
 )
 
@@ -78,6 +79,7 @@ type api struct {
 	storage     *storage.Store
 	atRest      *encryption.Keeper
 	access      *access.Access
+	rotations   *rotations.Rotations
 	caches      *caches.Caches
 	custom      *crd.Catalog
 	frontProxy  *aggregation.FrontProxy
@@ -214,12 +216,13 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	if err != nil {
 		return err
 	}
+	a.rotations = a.newRotations(c.typed, peer)
 	a.remote = parts.Remote{Members: a.config.servers, Peer: peer}
 	a.config.parts.Check(a.partChecks())
 	a.admin = admin.New(admin.Config{
 		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.config.identity.keeper.Expiries,
 		Encryption: a.atRest.Status, Backups: a.config.maker, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer,
-		ServerToken: a.serverToken(c.typed), Logger: a.config.Logger,
+		ServerToken: a.serverToken(c.typed), Rotations: a.rotations, Logger: a.config.Logger,
 	})
 	return nil
 }

@@ -29,6 +29,8 @@ POST /setpoint.v1.ClusterService/Loops                                 +     +  
 POST /setpoint.v1.ClusterService/Why                                   +     +      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Change                                +     -      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/ServerToken                           +     -      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/Rotate                                +     -      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/Held                                  +     +      -    -       -       -         -    -       -
 GET /setpoint.v1.ClusterService/Backup                                 +     -      -    -       -       -         -    -       -
 POST /setpoint.v1.PartsService/Report                                  +     +      -    -       -       -         -    -       -
 GET /setpoint.v1.PartsService/containerLogs/                           +     +      -    -       -       -         -    -       -

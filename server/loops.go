@@ -16,7 +16,7 @@ func (s *Server) runLoops(ctx context.Context) {
 		api.caches.Shutdown()
 	})
 	for _, run := range []func(context.Context){
-		api.access.Run, api.atRest.Run, api.atRest.Inspect, api.aggregation.Run, api.custom.Run, api.usage.Run,
+		api.access.Run, api.rotations.Run, api.atRest.Run, api.atRest.Inspect, api.aggregation.Run, api.custom.Run, api.usage.Run,
 	} {
 		s.wg.Go(func() { run(ctx) })
 	}
@@ -26,7 +26,7 @@ func (s *Server) runLoops(ctx context.Context) {
 		Custom: api.custom, Aggregation: api.aggregation, Offered: api.offered, FrontProxy: api.frontProxy,
 		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.liveness,
 		Cluster: s.config.Cluster, Port: DefaultPort, APIOnly: s.config.APIOnly, Loops: s.config.Loops,
-		Also:       []func(context.Context) error{api.quota.Keep, api.atRest.Rewrite, api.typeChecker.Run},
+		Also:       []func(context.Context) error{api.quota.Keep, api.rotations.Lead, api.atRest.Rewrite, api.typeChecker.Run},
 		ServerPods: s.serverPods(), Parts: s.termParts(),
 		Numbers: api.numbers, Clock: s.config.Clock, Logger: s.config.Logger, Fatal: s.config.Fatal,
 	}

@@ -24,7 +24,7 @@ var commandGroups = []struct {
 }{
 	{"Run a cluster", []string{"dev", "install", "uninstall", "server", "agent", "cri"}},
 	{"Use it", []string{"kubectl", "kubeconfig", "why", "loops"}},
-	{"Look after it", []string{"cluster", "node", "net", "images", "token", "revoke", "backup", "upgrade", "reset"}},
+	{"Look after it", []string{"cluster", "node", "net", "images", "token", "revoke", "rotate", "backup", "upgrade", "reset"}},
 	{"Test operators", []string{"envtest-assets", "testserver"}},
 	{"About setpoint", []string{"version", "completion", "help"}},
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/rotations"
 	"github.com/setpoint-io/setpoint/server/why"
 )
 
@@ -32,6 +33,8 @@ const (
 	changePath  = "/setpoint.v1.ClusterService/Change"
 	backupPath  = "/setpoint.v1.ClusterService/Backup"
 	tokenPath   = "/setpoint.v1.ClusterService/ServerToken"
+	rotatePath  = "/setpoint.v1.ClusterService/Rotate"
+	heldPath    = "/setpoint.v1.ClusterService/Held"
 )
 
 // Config is what the service tells of and acts on.
@@ -51,7 +54,9 @@ type Config struct {
 	Why func(ctx context.Context, caller user.Info, q why.Question) (explain.Answer, error)
 	// ServerToken makes a token with which servers join.
 	ServerToken func(ctx context.Context, wanted jointoken.Wanted) (*jointoken.Token, error)
-	Logger      *slog.Logger
+	// Rotations are those of keys that this server follows.
+	Rotations *rotations.Rotations
+	Logger    *slog.Logger
 }
 
 // Admin is the ClusterService of one server.
@@ -69,6 +74,8 @@ func (a *Admin) Services() []apiserver.Service {
 		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk},
 		{Prefix: changePath, Handler: http.HandlerFunc(a.serveChange), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
 		{Prefix: tokenPath, Handler: http.HandlerFunc(a.serveToken), Allow: auth.IsAdmin},
+		{Prefix: rotatePath, Handler: http.HandlerFunc(a.serveRotate), Allow: auth.IsAdmin},
+		{Prefix: heldPath, Handler: answer(func(*http.Request) any { return a.config.Rotations.Held() }), Allow: auth.IsServer},
 		{Prefix: backupPath, Handler: a.backupHandler(), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
 	}
 }

@@ -1,4 +1,4 @@
-// Package admin is the ClusterService: the calls that `setpoint cluster`, `setpoint loops`, `setpoint why` and `setpoint backup` make to a
+// Package admin is the ClusterService: the calls that `setpoint cluster`, `loops`, `why`, `rotate` and `backup` make to a
 // running server.
 //
 // It owns both ends: the handlers (New, Services), which package server mounts on the API's port, and the

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/backups"
@@ -63,6 +64,9 @@ type ServerStatus struct {
 	Certificates []trust.Expiry `json:"certificates"`
 	// Backups are those that this server makes by a schedule; nil without one.
 	Backups *backups.State `json:"backups,omitempty"`
+	// Rotations are those of keys that are under way, as this server knows, Held which of them it has.
+	Rotations []rotation.State `json:"rotations,omitempty"`
+	Held      []rotation.Held  `json:"held,omitempty"`
 	// Gossip are the members of the pool as this server sees them, and who should be
 	// one and is not (State "absent"); empty without gossip.
 	Gossip []liveness.GossipMember `json:"gossip,omitempty"`
@@ -86,7 +90,8 @@ func (a *Admin) Status() ServerStatus {
 		FreeBytes: log.Space.FreeBytes, HeadroomBytes: log.Space.HeadroomBytes, LowSpace: log.Space.Low, FullDisk: log.Space.Full,
 		ObjectsBytes: log.ObjectsBytes, ObjectsLimitBytes: log.ObjectsLimitBytes,
 		Certificates: a.config.Certificates(), Controllers: a.leaseHolders(), Gossip: a.config.Gossip(), Encryption: a.config.Encryption(),
-		Backups: a.config.Backups.State(),
+		Backups:   a.config.Backups.State(),
+		Rotations: a.config.Rotations.UnderWay(), Held: a.config.Rotations.Held(),
 	}
 	revision, hash := a.config.Log.StateHash()
 	status.StateHash, status.StateRevision = hex.EncodeToString(hash[:]), revision

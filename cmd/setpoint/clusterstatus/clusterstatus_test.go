@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/backups"
@@ -96,6 +97,28 @@ func TestVerdict(t *testing.T) {
 		if text != c.want {
 			t.Errorf("got %q, want %q", text, c.want)
 		}
+	}
+}
+
+// TestRotationsAreTold: how far each is as the server knows that is ahead, and which member is waited for.
+func TestRotationsAreTold(t *testing.T) {
+	now := time.Unix(1e9, 0).UTC()
+	in := rotation.State{Kind: rotation.AccountKey, Generation: 2, Phase: rotation.Trust, From: "x", To: "y", Started: now, Since: now}
+	a, b := up("a", "a", 1, "a", "b", "c"), up("b", "a", 1, "a", "b", "c")
+	b.Status.Rotations = []rotation.State{in}
+	in.Phase, in.Since = rotation.Use, now.Add(time.Second)
+	a.Status.Rotations = []rotation.State{in}
+	a.Status.Held = []rotation.Held{{Kind: rotation.AccountKey, Generation: 2, Uses: "y", Trusts: []string{"y", "x"}}}
+	var out strings.Builder
+	printRotations(&out, []Server{a, b, down("c")}, now)
+	want := "\nsa-key: rotation 2 of 2001-09-09T01:46:40Z is in the phase use since 2001-09-09T01:46:41Z; it waits for " +
+		"b: its release cannot rotate sa-key: upgrade it, c: connection refused; it lasts until 2001-09-09T01:46:41Z\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	out.Reset()
+	if printRotations(&out, []Server{up("a", "a", 1, "a")}, now); out.Len() > 0 {
+		t.Errorf("nothing is rotated: %q", out.String())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
@@ -39,6 +40,7 @@ func (r *Report) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	printRotations(w, servers, time.Now())
 	printExpiry(w, servers, time.Now())
 	_, err := fmt.Fprintf(w, "\n%s\n", r.Verdict.Text)
 	return err
@@ -73,6 +75,28 @@ func printBackups(t io.Writer, servers []Server, now time.Time) {
 		}
 		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", title, r.Name, last, mebibytes(b.Bytes), b.Due.Format(time.RFC3339))
 		title = ""
+	}
+}
+
+// printRotations says how far the rotations of keys are, and who is waited for.
+func printRotations(w io.Writer, servers []Server, now time.Time) {
+	members, newest := []rotation.Member(nil), map[rotation.Kind]rotation.State{}
+	for _, r := range servers {
+		member := rotation.Member{Name: r.Name, Silent: r.Error}
+		if r.Status != nil {
+			member = rotation.Member{Name: r.Name, Held: r.Status.Held}
+			for _, s := range r.Status.Rotations {
+				if s.Since.After(newest[s.Kind].Since) {
+					newest[s.Kind] = s
+				}
+			}
+		}
+		members = append(members, member)
+	}
+	for _, kind := range rotation.Kinds() {
+		if s, ok := newest[kind]; ok {
+			fmt.Fprintf(w, "\n%s\n", rotation.Progress{State: s, Step: s.Plan(members, now)}.Line())
+		}
 	}
 }
 

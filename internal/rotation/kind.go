@@ -1,0 +1,115 @@
+package rotation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind is what is rotated.
+type Kind string
+
+// Kinds that can be rotated, or are refused by Validate with what to do instead.
+const (
+	Serving       Kind = "serving"
+	AccountKey    Kind = "sa-key"
+	GossipKey     Kind = "gossip-key"
+	CA            Kind = "ca"
+	EncryptionKey Kind = "encryption-key"
+	FrontProxy    Kind = "front-proxy"
+	Tokens        Kind = "tokens"
+)
+
+// Kinds are all, in the order in which they are shown.
+func Kinds() []Kind {
+	return []Kind{Serving, AccountKey, GossipKey, CA, EncryptionKey, FrontProxy, Tokens}
+}
+
+// Built are those that servers of this release can rotate.
+func Built() []Kind { return []Kind{Serving, AccountKey} }
+
+const (
+	// AccountKeyKept is how long the old key of service accounts is trusted after the new one is used, if nothing else is asked for: the
+	// tokens of all pods are renewed within a day, whatever their life.
+	AccountKeyKept = 25 * time.Hour
+	// AccountKeyPublished is how long the new key is published before it is used, unless the old one is kept for less: others that check
+	// tokens may remember the key set so long.
+	AccountKeyPublished = time.Hour
+	// KeptMax bounds what may be asked for.
+	KeptMax = 10 * 365 * 24 * time.Hour
+)
+
+var (
+	// ErrKind says that a text names nothing that can be rotated.
+	ErrKind = errors.New("want one of " + list(Kinds()))
+	// ErrNotBuilt says that this release cannot rotate it.
+	ErrNotBuilt = errors.New("cannot be rotated by this release")
+	// ErrKept says that it cannot be kept so long.
+	ErrKept = fmt.Errorf("the old one is kept for 0s to %s", KeptMax)
+	// ErrKeepsNothing says that nothing is kept of the kind.
+	ErrKeepsNothing = errors.New("nothing old is kept of it: leave out --keep-old")
+)
+
+func list(kinds []Kind) string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// instead is what to do about kinds that cannot be rotated.
+var instead = map[Kind]string{
+	GossipKey:     "a node that is shut out has the key, and can read gossip until there is a new cluster",
+	CA:            "a new cluster, into which a backup is restored with --new-cluster, has another one",
+	EncryptionKey: "add the new key to encryption.yaml of each trust folder: docs/operations/access.md says in which order",
+	FrontProxy:    "its key follows from the CA's",
+	Tokens:        "run 'setpoint token list', and 'setpoint token delete ID' for each",
+}
+
+// Validate fails with ErrKind or ErrNotBuilt.
+func (k Kind) Validate() error {
+	switch {
+	case !slices.Contains(Kinds(), k):
+		return fmt.Errorf("%w, not %q", ErrKind, string(k))
+	case !slices.Contains(Built(), k):
+		return fmt.Errorf("%s %w: %s", k, ErrNotBuilt, instead[k])
+	}
+	return nil
+}
+
+// first is the phase in which a rotation begins: certificates of an authority that is trusted already are used at once.
+func (k Kind) first() Phase {
+	if k == Serving {
+		return Use
+	}
+	return Trust
+}
+
+// after is the phase after one.
+func (k Kind) after(p Phase) Phase {
+	switch {
+	case p == Trust:
+		return Use
+	case p == Use && k != Serving:
+		return Drop
+	}
+	return Done
+}
+
+// kept is how long the old one is kept if nothing else is asked for.
+func (k Kind) kept(wanted *time.Duration) (time.Duration, error) {
+	switch {
+	case k == Serving && wanted != nil:
+		return 0, ErrKeepsNothing
+	case wanted == nil && k == AccountKey:
+		return AccountKeyKept, nil
+	case wanted == nil:
+		return 0, nil
+	case *wanted < 0 || *wanted > KeptMax:
+		return 0, fmt.Errorf("%w, not for %s", ErrKept, *wanted)
+	}
+	return *wanted, nil
+}

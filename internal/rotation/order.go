@@ -1,0 +1,78 @@
+package rotation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	// ErrTooLate says that the way back is closed.
+	ErrTooLate = errors.New("servers have dropped the old one already: wait until it is done, and rotate again")
+	// ErrNothing says that there is nothing to abort.
+	ErrNothing = errors.New("no rotation is under way")
+	// ErrTooOld says that a member would not follow.
+	ErrTooOld = errors.New("not all servers can follow it")
+)
+
+// Begin is the state after an order to rotate, and whether that changes something: of one that is under way only how long the old one is
+// kept, if that is said. from is what is used now, to what will be.
+func (s State) Begin(kind Kind, from, to string, keep *time.Duration, now time.Time) (next State, changed bool, err error) {
+	kept, err := kind.kept(keep)
+	if err != nil {
+		return s, false, err
+	}
+	if s.UnderWay() {
+		changed = keep != nil && s.KeepOld.Duration != kept
+		if changed {
+			s.KeepOld = metav1.Duration{Duration: kept}
+		}
+		return s, changed, nil
+	}
+	return State{
+		Kind: kind, Generation: s.Generation + 1, Phase: kind.first(), From: from, To: to, Started: now, Since: now,
+		KeepOld: metav1.Duration{Duration: kept},
+	}, true, nil
+}
+
+// Abort is the state after an order to go back. While the new one is not used it is dropped; otherwise the old one is used again first, and
+// the new one is kept as the old one would have been.
+func (s State) Abort(now time.Time) (next State, changed bool, err error) {
+	switch {
+	case !s.UnderWay():
+		return s, false, ErrNothing
+	case s.Aborted:
+		return s, false, nil
+	case s.Phase == Drop:
+		return s, false, ErrTooLate
+	}
+	s.Aborted, s.Since = true, now
+	switch {
+	case s.Kind == Serving: // certificates that were renewed are as good as the old ones
+		s.Phase = Done
+	case s.Phase == Trust:
+		s.Phase, s.From, s.To = Drop, s.To, s.From
+	default:
+		s.From, s.To = s.To, s.From
+	}
+	return s, true, nil
+}
+
+// In is the state when its next phase begins.
+func (s State) In(phase Phase, now time.Time) State {
+	s.Phase, s.Since = phase, now
+	return s
+}
+
+// Follows fails with ErrTooOld, and the names of members that could not follow a rotation of the kind. Of one that is away nobody knows: it
+// is waited for.
+func Follows(kind Kind, members []Member) error {
+	for _, m := range members {
+		if _, why := m.find(kind); why != "" && m.Silent == "" {
+			return fmt.Errorf("%w: %s: %s", ErrTooOld, m.Name, why)
+		}
+	}
+	return nil
+}

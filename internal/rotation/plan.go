@@ -1,0 +1,166 @@
+package rotation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Held is what a member says of one kind.
+type Held struct {
+	Kind Kind `json:"kind"`
+	// Generation is that of the rotation that it has followed last, 0 for none.
+	Generation int64 `json:"generation"`
+	// Uses is the fingerprint of what it uses, Trusts of all that it trusts.
+	Uses   string   `json:"uses"`
+	Trusts []string `json:"trusts"`
+	// Problem is why it could not follow.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Member is one of those that have to hold what is rotated.
+type Member struct {
+	Name string
+	// Held is what it says of the kinds that it can rotate; Silent, if not "", is why it says nothing.
+	Held   []Held
+	Silent string
+}
+
+// Waiting is a member that is waited for, and why.
+type Waiting struct {
+	Member string `json:"member"`
+	Why    string `json:"why"`
+}
+
+// Step is what comes next.
+type Step struct {
+	// Next is the phase after this one, "" while that must not begin.
+	Next Phase `json:"next,omitempty"`
+	// Waits are the members that are waited for.
+	Waits []Waiting `json:"waitsFor,omitempty"`
+	// Until, if not nil, is when the phase ends at the earliest.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// Plan says what comes next, by what the members say.
+func (s State) Plan(members []Member, now time.Time) Step {
+	if !s.UnderWay() {
+		return Step{}
+	}
+	step := Step{}
+	for _, m := range members {
+		if why := s.lacks(m); why != "" {
+			step.Waits = append(step.Waits, Waiting{m.Name, why})
+		}
+	}
+	if held := s.HeldFor(now); held > 0 {
+		step.Until = new(now.Add(held).UTC())
+	}
+	if len(members) > 0 && len(step.Waits) == 0 && step.Until == nil {
+		step.Next = s.Kind.after(s.Phase)
+	}
+	return step
+}
+
+// HeldFor is how long the phase lasts at least from now on: until others have read of the new one, or let go of the old one.
+func (s State) HeldFor(now time.Time) time.Duration {
+	lasts := time.Duration(0)
+	switch {
+	case s.Phase == Trust && s.Kind == AccountKey:
+		lasts = min(AccountKeyPublished, s.KeepOld.Duration)
+	case s.Phase == Use && s.Kind.after(Use) == Drop:
+		lasts = s.KeepOld.Duration
+	}
+	return max(0, s.Since.Add(lasts).Sub(now))
+}
+
+// lacks is why a member is waited for, "" if it holds what it has to.
+func (s State) lacks(m Member) string {
+	if m.Silent != "" {
+		return m.Silent
+	}
+	held, why := m.find(s.Kind)
+	if why != "" {
+		return why
+	}
+	uses, trusts := s.Wanted()
+	switch {
+	case held.Problem != "":
+		return held.Problem
+	case held.Generation != s.Generation || held.Uses != uses || !sameSet(held.Trusts, trusts):
+		return "it has not taken the change yet"
+	}
+	return ""
+}
+
+// find is what the member says of a kind, or why it says nothing.
+func (m Member) find(kind Kind) (Held, string) {
+	at := slices.IndexFunc(m.Held, func(h Held) bool { return h.Kind == kind })
+	if at < 0 {
+		return Held{}, fmt.Sprintf("its release cannot rotate %s: upgrade it", kind)
+	}
+	return m.Held[at], ""
+}
+
+func sameSet(a, b []string) bool {
+	sorted := func(all []string) []string { return slices.Compact(slices.Sorted(slices.Values(all))) }
+	return slices.Equal(sorted(a), sorted(b))
+}
+
+// Progress is how far a rotation is, as it is told.
+type Progress struct {
+	State
+	Step
+	// Changed says whether an order has changed something.
+	Changed bool `json:"changed,omitempty"`
+}
+
+// Line tells it in one sentence.
+func (p Progress) Line() string {
+	switch {
+	case p.Phase == "":
+		return string(p.Kind) + " was never rotated"
+	case p.Phase == Done && p.Aborted && p.Kind == Serving:
+		return fmt.Sprintf("%s: rotation %d was aborted at %s, and what was made is used", p.Kind, p.Generation, at(p.Since))
+	case p.Phase == Done && p.Aborted:
+		return fmt.Sprintf("%s: rotation %d was aborted, and %s is used as before, since %s", p.Kind, p.Generation, p.used(), at(p.Since))
+	case p.Phase == Done:
+		return fmt.Sprintf("%s: rotation %d is done, and %s is used, since %s", p.Kind, p.Generation, p.used(), at(p.Since))
+	}
+	text := fmt.Sprintf("%s: rotation %d of %s is in the phase %s since %s", p.Kind, p.Generation, at(p.Started), p.name(), at(p.Since))
+	var waits []string
+	for _, w := range p.Waits {
+		waits = append(waits, w.Member+": "+w.Why)
+	}
+	if len(waits) > 0 {
+		text += "; it waits for " + strings.Join(waits, ", ")
+	}
+	if p.Until != nil {
+		text += "; it lasts until " + at(*p.Until)
+	}
+	return text
+}
+
+// used is what is used now, as people read it.
+func (s State) used() string {
+	if s.Kind == Serving {
+		return "what was made since " + s.To
+	}
+	return short(s.To)
+}
+
+// name is that of the phase, as people read it.
+func (s State) name() string {
+	if s.Aborted {
+		return string(s.Phase) + ", on the way back,"
+	}
+	return string(s.Phase)
+}
+
+func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// shortLetters are enough of a fingerprint for people.
+const shortLetters = 12
+
+func short(fingerprint string) string { return fingerprint[:min(len(fingerprint), shortLetters)] }

@@ -1,0 +1,72 @@
+package rotations
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-io/setpoint/internal/rotation"
+)
+
+var errLacks = errors.New("it lacks the key")
+
+// Ring is a secret of which there may be several values for a while; the first one of IDs is used, all are trusted.
+type Ring interface {
+	Add(text []byte) (id string, err error)
+	Use(id string) error
+	Drop(id string) error
+	IDs() []string
+}
+
+// KeyRing is the Mechanism of a Ring. Make makes the text of a value, and says what it will be called.
+type KeyRing struct {
+	Ring Ring
+	Make func() (text []byte, id string, err error)
+}
+
+// Held implements Mechanism.
+func (k KeyRing) Held() (uses string, trusts []string) {
+	ids := k.Ring.IDs()
+	if len(ids) == 0 {
+		return "", nil
+	}
+	return ids[0], ids
+}
+
+// New implements Mechanism.
+func (k KeyRing) New() (key []byte, fingerprint string, err error) { return k.Make() }
+
+// Follow implements Mechanism: what is wanted is added, then used, and only then the rest goes.
+func (k KeyRing) Follow(s rotation.State, keys rotation.Keys) error {
+	uses, trusts := s.Wanted()
+	for _, id := range trusts {
+		if err := k.add(id, keys[id]); err != nil {
+			return err
+		}
+	}
+	if used, _ := k.Held(); used != uses {
+		if err := k.Ring.Use(uses); err != nil {
+			return err
+		}
+	}
+	for _, id := range k.Ring.IDs() {
+		if slices.Contains(trusts, id) {
+			continue
+		}
+		if err := k.Ring.Drop(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k KeyRing) add(id string, text []byte) error {
+	switch {
+	case slices.Contains(k.Ring.IDs(), id):
+		return nil
+	case len(text) == 0:
+		return fmt.Errorf("%w %s", errLacks, id)
+	}
+	_, err := k.Ring.Add(text)
+	return err
+}

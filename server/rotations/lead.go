@@ -1,0 +1,129 @@
+package rotations
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/rotation"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+const (
+	// lookInterval is how often the leader asks the members while it waits for one.
+	lookInterval = time.Second
+	// askTimeout bounds how long a member may take to say what it holds.
+	askTimeout = 2 * time.Second
+)
+
+// ErrTooOld says that a server does not know the question.
+var ErrTooOld = errors.New("its release knows nothing of rotations")
+
+// Lead drives the rotations that are under way, until ctx ends; its writes carry the fence of ctx.
+func (r *Rotations) Lead(ctx context.Context) error {
+	for ctx.Err() == nil {
+		changed, _ := r.stuck()
+		var again <-chan time.Time
+		if pause, something := r.pass(ctx); something {
+			again = r.config.Clock.After(pause)
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-again:
+		}
+	}
+	return nil
+}
+
+// pass takes a step of each rotation that can, and says when to look again; something is false if none is under way.
+func (r *Rotations) pass(ctx context.Context) (pause time.Duration, something bool) {
+	for _, f := range r.underWay() {
+		wait := max(lookInterval, f.state.HeldFor(r.config.Clock.Now()))
+		if wait == lookInterval {
+			r.step(ctx, f)
+		}
+		if !something || wait < pause {
+			pause, something = wait, true
+		}
+	}
+	return pause, something
+}
+
+// step begins the next phase if all members hold what this one wants.
+func (r *Rotations) step(ctx context.Context, f followed) {
+	step := f.state.Plan(r.members(ctx), r.config.Clock.Now())
+	if step.Next == "" {
+		return
+	}
+	next := f.state.In(step.Next, r.config.Clock.Now())
+	text, err := next.Text(r.config.Locker, needed(next, f.keys))
+	if err == nil {
+		err = r.replace(ctx, f.state.Kind, f.text, text)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.config.Logger.Warn("the next phase of a rotation was not written", "kind", f.state.Kind, "phase", step.Next, "err", err)
+	}
+}
+
+// needed are the keys that somebody may still want: the old one goes with the last phase.
+func needed(s rotation.State, keys rotation.Keys) rotation.Keys {
+	kept := rotation.Keys{}
+	_, trusts := s.Wanted()
+	for _, id := range trusts {
+		if key, ok := keys[id]; ok {
+			kept[id] = key
+		}
+	}
+	return kept
+}
+
+// replace writes what is stored of a kind, unless somebody else has changed it.
+func (r *Rotations) replace(ctx context.Context, kind rotation.Kind, was, is string) error {
+	_, err := r.table.Write(ctx, metav1.NamespaceSystem, rotation.ConfigMapName, func(v *storage.View) (*storage.Change, error) {
+		if v.Current == nil || v.Current.Object().(*corev1.ConfigMap).Data[string(kind)] != was {
+			return nil, nil // the follower will tell
+		}
+		next := v.Current.Copy().(*corev1.ConfigMap)
+		next.Data[string(kind)] = is
+		return &storage.Change{Object: next}, nil
+	})
+	return err
+}
+
+// members asks all of them at once what they hold, in the order of their names.
+func (r *Rotations) members(ctx context.Context) []rotation.Member {
+	servers := slices.Clone(r.config.Servers())
+	slices.SortFunc(servers, byName)
+	servers = slices.CompactFunc(servers, func(a, b trust.Server) bool { return a.Name == b.Name && a.Endpoint == b.Endpoint })
+	members := make([]rotation.Member, len(servers))
+	var asking sync.WaitGroup
+	for i, server := range servers {
+		asking.Go(func() { members[i] = r.ask(ctx, server) })
+	}
+	asking.Wait()
+	return members
+}
+
+func (r *Rotations) ask(ctx context.Context, server trust.Server) rotation.Member {
+	if server.Name == r.config.Name {
+		return rotation.Member{Name: server.Name, Held: r.Held()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	held, err := r.config.Ask(ctx, server)
+	switch {
+	case errors.Is(err, ErrTooOld):
+		return rotation.Member{Name: server.Name}
+	case err != nil:
+		r.config.Logger.Debug("a server does not say which keys it holds", "server", server.Name, "err", err)
+		return rotation.Member{Name: server.Name, Silent: "it does not answer"}
+	}
+	return rotation.Member{Name: server.Name, Held: held}
+}

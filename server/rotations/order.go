@@ -1,0 +1,149 @@
+package rotations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/internal/rotation"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// What may be ordered.
+const (
+	Begin  = "begin"
+	Status = "status"
+	Abort  = "abort"
+)
+
+// conflictsMax is how often the states may be changed by others while an order is carried out.
+const conflictsMax = 20
+
+var (
+	// ErrOrder says that an order is none.
+	ErrOrder = errors.New("want an order to begin, to abort or to tell the status")
+	errBusy  = errors.New("others change the rotations all the time: try again")
+)
+
+// Order is one of an administrator.
+type Order struct {
+	Kind rotation.Kind `json:"kind"`
+	// Order is Begin, Status or Abort.
+	Order string `json:"order"`
+	// KeepOld, with Begin, is how long the old one is trusted after all use the new one; nil: as usual for the kind.
+	KeepOld *metav1.Duration `json:"keepOld,omitempty"`
+}
+
+// Carry carries out an order, and tells how far the rotation is then.
+func (r *Rotations) Carry(ctx context.Context, o Order) (rotation.Progress, error) {
+	if err := o.Kind.Validate(); err != nil {
+		return rotation.Progress{}, err
+	}
+	if !r.isBuilt(o.Kind) {
+		return rotation.Progress{}, rotation.ErrNotBuilt
+	}
+	for range conflictsMax {
+		progress, err := r.carry(ctx, o)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return progress, err
+		}
+	}
+	return rotation.Progress{}, errBusy
+}
+
+func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, error) {
+	stored, err := r.stored(ctx)
+	if err != nil {
+		return rotation.Progress{}, err
+	}
+	// What cannot be read, as of a backup of another cluster, counts for nothing.
+	state, keys, _ := rotation.Read(r.config.Locker, o.Kind, stored.Data[string(o.Kind)])
+	state.Kind = o.Kind
+	members, changed := r.members(ctx), false
+	switch o.Order {
+	case Status:
+	case Abort:
+		state, changed, err = state.Abort(r.config.Clock.Now())
+	case Begin:
+		state, keys, changed, err = r.begin(o, state, keys, members)
+	default:
+		err = ErrOrder
+	}
+	if err == nil && changed {
+		err = r.store(ctx, stored, state, keys)
+	}
+	progress := rotation.Progress{State: state, Step: state.Plan(members, r.config.Clock.Now()), Changed: changed}
+	if changed {
+		progress.Waits = nil // nobody has had the time yet
+	}
+	return progress, err
+}
+
+// begin makes a new key, unless a rotation is under way.
+func (r *Rotations) begin(
+	o Order, state rotation.State, keys rotation.Keys, members []rotation.Member,
+) (rotation.State, rotation.Keys, bool, error) {
+	mechanism, from, to := r.config.Mechanisms[o.Kind], "", ""
+	if !state.UnderWay() {
+		if err := rotation.Follows(o.Kind, members); err != nil {
+			return state, nil, false, err
+		}
+		key, fingerprint, err := mechanism.New()
+		if err != nil {
+			return state, nil, false, err
+		}
+		if from, _ = mechanism.Held(); state.Phase == rotation.Done {
+			from = state.To // also if this server has not followed yet
+		}
+		to, keys = fingerprint, rotation.Keys{fingerprint: key, from: keys[from]}
+		if keys[from] == nil { // every server has it
+			delete(keys, from)
+		}
+	}
+	next, changed, err := state.Begin(o.Kind, from, to, durationOf(o.KeepOld), r.config.Clock.Now())
+	return next, keys, changed, err
+}
+
+// stored is the ConfigMap as it is now in the cluster; it has no resource version if there is none yet.
+func (r *Rotations) stored(ctx context.Context) (*corev1.ConfigMap, error) {
+	list, err := r.config.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, rotation.ConfigMapName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: rotation.ConfigMapName, Namespace: metav1.NamespaceSystem}}, nil
+	}
+	return list, err
+}
+
+func (r *Rotations) store(ctx context.Context, list *corev1.ConfigMap, state rotation.State, keys rotation.Keys) error {
+	text, err := state.Text(r.config.Locker, keys)
+	if err != nil {
+		return err
+	}
+	if list.Data == nil {
+		list.Data = map[string]string{}
+	}
+	list.Data[string(state.Kind)] = text
+	lists := r.config.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	if list.ResourceVersion == "" {
+		_, err = lists.Create(ctx, list, metav1.CreateOptions{})
+	} else {
+		_, err = lists.Update(ctx, list, metav1.UpdateOptions{})
+	}
+	return err
+}
+
+func durationOf(d *metav1.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return &d.Duration
+}
+
+func byName(a, b trust.Server) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Endpoint, b.Endpoint))
+}

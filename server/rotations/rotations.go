@@ -1,0 +1,226 @@
+package rotations
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/rotation"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// retryInterval is how often a server tries again to follow.
+const retryInterval = 10 * time.Second
+
+// Mechanism is how one server holds what is rotated. It is called by one goroutine at a time, but Held.
+type Mechanism interface {
+	// Held are fingerprints of what is used and of all that is trusted now.
+	Held() (uses string, trusts []string)
+	// New makes a new key, and its fingerprint. It is used by nobody yet.
+	New() (key []byte, fingerprint string, err error)
+	// Follow makes the server hold what the state wants. It may be called again.
+	Follow(s rotation.State, keys rotation.Keys) error
+}
+
+// Config is what the rotations of a server need.
+type Config struct {
+	// Name is the server's, Servers are all members.
+	Name    string
+	Servers func() []trust.Server
+	// Ask asks another member what it holds; it fails with ErrTooOld if that does not know the question.
+	Ask     func(ctx context.Context, server trust.Server) ([]rotation.Held, error)
+	Storage *storage.Store
+	// Client is the API of this server, as a server.
+	Client kubernetes.Interface
+	// Locker opens what servers have sealed.
+	Locker     rotation.Locker
+	Mechanisms map[rotation.Kind]Mechanism
+	Clock      clock.WithTicker
+	Logger     *slog.Logger
+}
+
+// Rotations are those that one server follows. They are safe for concurrent use.
+type Rotations struct {
+	config   Config
+	table    *storage.Table
+	follower *storage.Follower
+
+	mu sync.Mutex
+	// now is what is stored of each kind, and what the server could make of it.
+	now map[rotation.Kind]*followed
+	// changed is closed and made anew when now changes.
+	changed chan struct{}
+}
+
+// followed is a rotation, as this server has it.
+type followed struct {
+	text    string
+	state   rotation.State
+	keys    rotation.Keys
+	problem string
+}
+
+// New follows nothing yet: a replica that starts may be behind, and would go through what was long ago. What its folder has is what it
+// held when it ended.
+func New(c Config) *Rotations {
+	r := &Rotations{
+		config: c, table: c.Storage.Table(corev1.SchemeGroupVersion.WithResource("configmaps")),
+		now: map[rotation.Kind]*followed{}, changed: make(chan struct{}),
+	}
+	r.follower = r.table.FollowSome(storage.Selection{
+		Namespace: metav1.NamespaceSystem, Fields: fields.OneTermEqualSelector(metav1.ObjectNameField, rotation.ConfigMapName),
+	}, func(_, is resource.Object) { r.take(is) }, c.Logger)
+	return r
+}
+
+// Run follows until ctx ends, from the newest state of the cluster on.
+func (r *Rotations) Run(ctx context.Context) {
+	for {
+		if _, err := r.table.Snapshot(ctx, ""); err == nil { // this replica has all that was written before
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.config.Clock.After(lookInterval):
+		}
+	}
+	var following sync.WaitGroup
+	following.Go(func() { r.follower.Run(ctx) })
+	for {
+		var again <-chan time.Time
+		changed, stuck := r.stuck()
+		if stuck {
+			again = r.config.Clock.After(retryInterval)
+		}
+		select {
+		case <-ctx.Done():
+			following.Wait()
+			return
+		case <-changed:
+		case <-again:
+			r.retry()
+		}
+	}
+}
+
+// stuck reports whether this server could not follow, and returns what is closed when something changes.
+func (r *Rotations) stuck() (changed <-chan struct{}, stuck bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.now {
+		stuck = stuck || f.problem != ""
+	}
+	return r.changed, stuck
+}
+
+func (r *Rotations) retry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for kind, f := range r.now {
+		if f.problem != "" {
+			r.follow(kind, f)
+		}
+	}
+}
+
+// take follows the states of a ConfigMap, nil if there is none.
+func (r *Rotations) take(object resource.Object) {
+	data := map[string]string{}
+	if list, ok := object.(*corev1.ConfigMap); ok {
+		data = list.Data
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for kind := range r.config.Mechanisms {
+		r.takeKind(kind, data[string(kind)])
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *Rotations) takeKind(kind rotation.Kind, text string) {
+	if known := r.now[kind]; known != nil && known.text == text {
+		return
+	}
+	if text == "" {
+		delete(r.now, kind)
+		return
+	}
+	state, keys, err := rotation.Read(r.config.Locker, kind, text)
+	if err != nil { // of a backup of another cluster, or of a later release: what is held stays
+		r.config.Logger.Error("a rotation cannot be followed", "kind", kind, "err", err)
+		delete(r.now, kind)
+		return
+	}
+	f := &followed{text: text, state: state, keys: keys}
+	r.now[kind] = f
+	r.config.Logger.Info("rotation", "kind", kind, "generation", state.Generation, "phase", state.Phase, "aborted", state.Aborted)
+	r.follow(kind, f)
+}
+
+// follow holds what the state wants; mu is held.
+func (r *Rotations) follow(kind rotation.Kind, f *followed) {
+	f.problem = ""
+	if err := r.config.Mechanisms[kind].Follow(f.state, f.keys); err != nil {
+		f.problem = err.Error()
+		r.config.Logger.Error("this server cannot follow a rotation", "kind", kind, "phase", f.state.Phase, "nextTry", retryInterval, "err", err)
+	}
+}
+
+// Held is what this server holds of all kinds that it can rotate.
+func (r *Rotations) Held() []rotation.Held {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []rotation.Held
+	for _, kind := range rotation.Kinds() {
+		mechanism, ok := r.config.Mechanisms[kind]
+		if !ok {
+			continue
+		}
+		held := rotation.Held{Kind: kind}
+		held.Uses, held.Trusts = mechanism.Held()
+		if f := r.now[kind]; f != nil {
+			held.Generation, held.Problem = f.state.Generation, f.problem
+		}
+		all = append(all, held)
+	}
+	return all
+}
+
+// UnderWay are the rotations that are, by kind.
+func (r *Rotations) UnderWay() []rotation.State {
+	var all []rotation.State
+	for _, f := range r.underWay() {
+		all = append(all, f.state)
+	}
+	return all
+}
+
+func (r *Rotations) underWay() []followed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []followed
+	for _, kind := range rotation.Kinds() {
+		if f := r.now[kind]; f != nil && f.state.UnderWay() {
+			all = append(all, *f)
+		}
+	}
+	return all
+}
+
+// isBuilt reports whether this server can rotate the kind.
+func (r *Rotations) isBuilt(kind rotation.Kind) bool {
+	_, ok := r.config.Mechanisms[kind]
+	return ok && slices.Contains(rotation.Built(), kind)
+}
