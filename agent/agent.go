@@ -219,6 +219,9 @@ func (a *agent) evictionConfig(ctx context.Context, manager *pods.Manager, image
 // networkRetry is the pause after the pod network could not be set up.
 const networkRetry = time.Second
 
+// networkTellInterval is how often the log says that it still cannot be.
+const networkTellInterval = time.Minute
+
 // awaitPodCIDR hands the pod CIDR to the runtime once a controller has set it.
 // No pod starts before: its address would come from nowhere.
 func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
@@ -226,14 +229,14 @@ func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
 	case <-ctx.Done():
 		return
 	case cidr := <-watch.cidr:
-		told := "" // the same each second would fill the log
+		var told time.Time
 		for {
 			err := a.usePodCIDR(ctx, watch, cidr)
 			if err == nil {
 				break
 			}
-			if told != err.Error() {
-				told = err.Error()
+			if time.Since(told) >= networkTellInterval {
+				told = time.Now()
 				a.Logger.Error("cannot set up the pod network", "cidr", cidr, "err", err, "nextTry", networkRetry)
 			}
 			if !wait.For(ctx, networkRetry) {

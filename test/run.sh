@@ -88,6 +88,10 @@ test_flags+=(${TEST_FLAGS:-})
 shortened=()
 if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
   mapfile -t shortened < <(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -r dirname | sort -u | xargs -r go list)
+  if [[ " ${shortened[*]} " != *"/cmd/setpoint "* ]]; then
+    echo "run: the packages with short forms were not found, the scripts among them" >&2
+    failed=1
+  fi
 fi
 
 # alone lists the packages that start no goroutine, and whose tests start none, by themselves or by what usually does: the detector

@@ -18,8 +18,9 @@ const repository = "../.."
 var (
 	fenced    = regexp.MustCompile("(?ms)^ *```[a-z]*\n(.*?)^ *```")
 	codeSpan  = regexp.MustCompile("`([^`\n]+)`")
-	typedHere = regexp.MustCompile(`(?m)(?:^|[|;&(]|\$ |sudo |^- +)\s*setpoint +([^|;>)#\n]+)`)
+	typedHere = regexp.MustCompile(`(?m)(?:^|[|;&(]|\$ |sudo |^- +)\s*(?:[A-Z_]+=\S+ +)*setpoint +([^|;>)#\n]+)`)
 	pageFlag  = regexp.MustCompile(`(?:^|[ \[|])--([a-z][a-z0-9-]*)`)
+	continued = regexp.MustCompile(`(?:\\|,|\+)\n\s*`) // a line of a shell, or a list in Go, that goes on
 	word      = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 )
 
@@ -60,16 +61,16 @@ func TestCommandsOfOperationsAreTried(t *testing.T) {
 	}
 }
 
-// untried says what of a command no test types, if anything.
+// untried says what of a command no test types, if anything. A test types it as a line of a script, or as a list of words in Go.
 func untried(c typed, trials []string) string {
-	words := strings.Fields(c.path())
-	call := regexp.MustCompile(strings.Join(words, `(?:"?,? +"?|\\s\+)`))
-	trials = slices.DeleteFunc(slices.Clone(trials), func(text string) bool { return !call.MatchString(text) })
-	if len(trials) == 0 {
+	call := regexp.MustCompile(`(?:setpoint|start-[a-z]+|^\W*|") *` + strings.Join(strings.Fields(c.path()), `(?: +|", "|\\s\+)`) + `\b`)
+	calls := slices.DeleteFunc(slices.Clone(trials), func(line string) bool { return !call.MatchString(line) })
+	if len(calls) == 0 {
 		return "the command"
 	}
 	for _, flag := range c.flags {
-		if !slices.ContainsFunc(trials, func(text string) bool { return strings.Contains(text, "-"+flag) }) {
+		typed := regexp.MustCompile(`--` + flag + `\b`)
+		if !slices.ContainsFunc(calls, typed.MatchString) {
 			return "--" + flag + " with it"
 		}
 	}
@@ -153,7 +154,7 @@ func readPages(t *testing.T) map[string]string {
 	return pages
 }
 
-// readTrials are the texts of scripts and tests that run the program.
+// readTrials are the lines of scripts and tests that run the program; lines that go on are one.
 func readTrials(t *testing.T) []string {
 	t.Helper()
 	var trials []string
@@ -161,7 +162,7 @@ func readTrials(t *testing.T) []string {
 		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, entry fs.DirEntry, err error) error {
 			trial := strings.HasSuffix(path, ".txtar") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".sh")
 			if err == nil && trial && filepath.Base(path) != "pages_test.go" {
-				trials = append(trials, readText(t, path))
+				trials = append(trials, strings.Split(continued.ReplaceAllString(readText(t, path), " "), "\n")...)
 			}
 			return err
 		})
@@ -182,7 +183,8 @@ func readText(t *testing.T, file string) string {
 }
 
 func TestCodeOfPages(t *testing.T) {
-	page := "Type `setpoint node status -n shop | head`, not setpoint alone.\n```sh\nsetpoint backup create a \\\n  --full  # all\nkubectl get x\ncat y | setpoint why pod/z\n```\n"
+	page := "Type `setpoint node status -n shop | head`, not setpoint alone.\n```sh\nsetpoint backup create a \\\n  --full  # all\n" +
+		"kubectl get x\ncat y | setpoint why pod/z\n```\n"
 	want := []string{"backup create a    --full", "why pod/z", "node status -n shop"}
 	if got := codeOf(page); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)

@@ -78,8 +78,8 @@ func AccountKeyID(public *ecdsa.PublicKey) (string, error) {
 func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, rotated bool, err error) {
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
 		block, after := pem.Decode(rest)
-		if block == nil {
-			break // text behind the last block, which nobody ever read
+		if block == nil || block.Type != blockKey && len(keys) > 0 {
+			break // what stands behind the keys, which nobody ever read
 		}
 		rest = after
 		if block.Type == blockRotated && len(keys) == 0 {
@@ -93,7 +93,7 @@ func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, rotated bool, err error) 
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return nil, false, fmt.Errorf("%w: EC PRIVATE KEY", ErrBadPEM)
+		return nil, false, fmt.Errorf("%w: %s", ErrBadPEM, blockKey)
 	}
 	return keys, rotated, nil
 }

@@ -179,10 +179,13 @@ func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
+// blockKey is the type of the PEM block of a private key.
+const blockKey = "EC PRIVATE KEY"
+
 func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "EC PRIVATE KEY" {
-		return nil, fmt.Errorf("%w: EC PRIVATE KEY", ErrBadPEM)
+	if block == nil || block.Type != blockKey {
+		return nil, fmt.Errorf("%w: %s", ErrBadPEM, blockKey)
 	}
 	return x509.ParseECPrivateKey(block.Bytes)
 }
@@ -196,5 +199,5 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode key: %w", err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: blockKey, Bytes: der}), nil
 }

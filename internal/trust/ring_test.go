@@ -236,3 +236,21 @@ func TestAClusterInMemoryReplacesASecret(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatStandsBehindAKeyIsLeftAlone: versions that knew one key read the first block of a file alone, whatever somebody had added behind it.
+func TestWhatStandsBehindAKeyIsLeftAlone(t *testing.T) {
+	cluster, dir := founder(t)
+	file := filepath.Join(dir, "pki", "sa.key")
+	key, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("of the former cluster")})
+	if err := os.WriteFile(file, slices.Concat(key, certificate), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := trust.LoadCluster(dir)
+	if err != nil || !slices.Equal(loaded.AccountKeys.IDs(), cluster.AccountKeys.IDs()) {
+		t.Errorf("the folder does not start as before: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http/httptest"
 	"strings"
@@ -32,8 +33,10 @@ func TestTheKeysOfTheFolderSign(t *testing.T) {
 	check := func(step string) {
 		t.Helper()
 		token, err := issuer.IssueLegacy(&corev1.ServiceAccount{}, &corev1.Secret{})
-		if err != nil || tokens.KeyOf(token) != ring.IDs()[0] {
-			t.Errorf("%s: a token of key %q (%v), want %q", step, tokens.KeyOf(token), err, ring.IDs()[0])
+		head, _, _ := strings.Cut(token, ".")
+		says, _ := base64.RawURLEncoding.DecodeString(head)
+		if err != nil || !strings.Contains(string(says), `"kid":"`+ring.IDs()[0]+`"`) {
+			t.Errorf("%s: a token begins %s (%v), want key %q", step, says, err, ring.IDs()[0])
 		}
 		recorder := httptest.NewRecorder()
 		documents[tokens.KeySetPath].ServeHTTP(recorder, httptest.NewRequest("GET", tokens.KeySetPath, nil))

@@ -18,6 +18,7 @@ finish() {
 }
 trap finish EXIT
 results=${RESULTS:-$dir/results.jsonl}
+[[ ! -s $results ]] || { echo "compare: $results has other results: they would be paired with these" >&2; exit 2; }
 mkdir "$dir/trees"
 
 # program COMMIT-OR-PATH: prints a path; builds a commit.
@@ -26,13 +27,15 @@ program() {
     realpath "$1"
     return
   fi
-  echo "building $(git log -1 --format='%h of %cd: %s' --date=short "$1")" >&2
-  git worktree add --quiet --detach "$dir/trees/$1" "$1"
-  make --no-print-directory -C "$dir/trees/$1" build >/dev/null
-  echo "$dir/trees/$1/bin/setpoint"
+  local commit
+  commit=$(git rev-parse --verify --quiet --short "$1^{commit}") || { echo "compare: $1 is neither a program nor a commit" >&2; return 2; }
+  echo "building $(git log -1 --format='%h of %cd: %s' --date=short "$commit")" >&2
+  git worktree add --quiet --detach "$dir/trees/$commit" "$commit" || return
+  make --no-print-directory -C "$dir/trees/$commit" build >/dev/null || return
+  echo "$dir/trees/$commit/bin/setpoint"
 }
-old=$(program "$OLD")
-new=$(program "${NEW:-bin/setpoint}")
+old=$(program "$OLD") || exit
+new=$(program "${NEW:-bin/setpoint}") || exit
 (cd test/bench && CGO_ENABLED=0 go build -o "$dir/bench" .)
 
 three=() alone=()

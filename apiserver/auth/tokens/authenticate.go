@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -47,7 +45,6 @@ type Authenticator struct {
 	objects  *storage.Store
 	verified *lru.Cache // [sha256.Size]byte to verified
 	used     chan use   // of tokens in Secrets, for Run
-	byKey    sync.Map   // id of a key to *atomic.Int64: when a token of it was last good, in seconds
 }
 
 var _ authenticator.Token = (*Authenticator)(nil)
@@ -64,7 +61,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string) (*a
 	if !a.isOurs(token) {
 		return nil, false, nil
 	}
-	c, key, err := a.verify(token)
+	c, err := a.verify(token)
 	if err != nil {
 		return nil, false, err
 	}
@@ -79,7 +76,6 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string) (*a
 	if err != nil {
 		return nil, false, err
 	}
-	a.noteKey(key)
 	return &authenticator.Response{User: who.UserInfo(), Audiences: audiences}, true, nil
 }
 
@@ -109,51 +105,23 @@ type verified struct {
 }
 
 // verify checks the signature, once for each token as long as its key is there.
-func (a *Authenticator) verify(token string) (c *claims, key string, err error) {
+func (a *Authenticator) verify(token string) (*claims, error) {
 	id, keys := sha256.Sum256([]byte(token)), a.issuer.keys()
 	if known, ok := a.verified.Get(id); ok && keys.has(known.(verified).key) {
-		return known.(verified).claims, known.(verified).key, nil
+		return known.(verified).claims, nil
 	}
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{algorithm})
 	if err != nil {
-		return nil, "", ErrSignature
+		return nil, ErrSignature
 	}
 	for _, key := range keys.public.Keys {
 		c := &claims{}
 		if parsed.Claims(key.Key, c) == nil {
 			a.verified.Add(id, verified{c, key.KeyID})
-			return c, key.KeyID, nil
+			return c, nil
 		}
 	}
-	return nil, "", ErrSignature
-}
-
-func (a *Authenticator) noteKey(id string) {
-	last, ok := a.byKey.Load(id)
-	if !ok {
-		last, _ = a.byKey.LoadOrStore(id, new(atomic.Int64))
-	}
-	last.(*atomic.Int64).Store(a.objects.Now().Unix())
-}
-
-// KeyLastUsed is when this server last let somebody in by a token of a key, to the second; the zero time: not since it started. A key
-// whose tokens nobody shows any more can be dropped.
-func (a *Authenticator) KeyLastUsed(id string) time.Time {
-	last, ok := a.byKey.Load(id)
-	if !ok {
-		return time.Time{}
-	}
-	return time.Unix(last.(*atomic.Int64).Load(), 0)
-}
-
-// KeyOf is which key a token says it was signed with, "" if it says none. Nothing is checked: it is for tokens that the cluster keeps
-// itself.
-func KeyOf(token string) string {
-	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{algorithm})
-	if err != nil || len(parsed.Headers) != 1 {
-		return ""
-	}
-	return parsed.Headers[0].KeyID
+	return nil, ErrSignature
 }
 
 // audiences are those of the token that the request is meant for.

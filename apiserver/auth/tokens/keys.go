@@ -18,6 +18,7 @@ const algorithm = jose.ES256
 type Keys struct {
 	signer jose.Signer
 	public jose.JSONWebKeySet
+	byID   map[string]any // the same keys
 }
 
 // Now makes a function that always returns these keys.
@@ -25,13 +26,14 @@ func (k *Keys) Now() func() *Keys { return func() *Keys { return k } }
 
 // NewKeys returns the keys of a cluster: signing is its current one.
 func NewKeys(signing *ecdsa.PrivateKey, others ...*ecdsa.PublicKey) (*Keys, error) {
-	keys := &Keys{}
+	keys := &Keys{byID: map[string]any{}}
 	for _, public := range append([]*ecdsa.PublicKey{&signing.PublicKey}, others...) {
 		id, err := keyID(public)
 		if err != nil {
 			return nil, err
 		}
 		keys.public.Keys = append(keys.public.Keys, jose.JSONWebKey{Key: public, KeyID: id, Algorithm: string(algorithm), Use: "sig"})
+		keys.byID[id] = public
 	}
 	var err error
 	keys.signer, err = jose.NewSigner(jose.SigningKey{
@@ -45,7 +47,7 @@ func NewKeys(signing *ecdsa.PrivateKey, others ...*ecdsa.PublicKey) (*Keys, erro
 }
 
 // has reports whether a key is still among them.
-func (k *Keys) has(id string) bool { return len(k.public.Key(id)) > 0 }
+func (k *Keys) has(id string) bool { return k.byID[id] != nil }
 
 // keyID names a key by its hash, as upstream does.
 func keyID(public *ecdsa.PublicKey) (string, error) {
