@@ -17,6 +17,7 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 	keeper := a.config.identity.keeper
 	return rotations.New(rotations.Config{
 		Name: a.config.Name, Servers: a.config.servers, Ask: admin.AskHeld(peer),
+		Life:    func() string { return a.config.log.Root().Life },
 		Storage: a.storage, Client: client, Locker: trust.Locker{CA: a.config.Trust.CA}, Clock: a.config.Clock, Logger: a.config.Logger,
 		Mechanisms: map[rotation.Kind]rotations.Mechanism{
 			rotation.Serving:    &rotations.Certificates{Issued: keeper.Issued, Renew: keeper.Renew, Now: time.Now},

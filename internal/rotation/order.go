@@ -48,7 +48,8 @@ func (s State) Abort(now time.Time) (next State, changed bool, err error) {
 	case s.Phase == Drop:
 		return s, false, ErrTooLate
 	}
-	s.Aborted, s.Since = true, now
+	s.Aborted = true
+	s = s.In(s.Phase, now)
 	switch {
 	case s.Kind == Serving: // certificates that were renewed are as good as the old ones
 		s.Phase = Done
@@ -62,7 +63,22 @@ func (s State) Abort(now time.Time) (next State, changed bool, err error) {
 
 // In is the state when its next phase begins.
 func (s State) In(phase Phase, now time.Time) State {
-	s.Phase, s.Since = phase, now
+	s.Phase, s.Since, s.HeldSince, s.HeldIn = phase, now, nil, ""
+	return s
+}
+
+// Held is the state when all hold what its phase wants: how long that lasts counts from now on.
+func (s State) Held(life string, now time.Time) State {
+	s.HeldSince, s.HeldIn = new(now.UTC()), life
+	return s
+}
+
+// Of is the state as it counts in a life of the cluster: in one that a backup began, all members have to hold what is wanted once more, and
+// then for the whole time.
+func (s State) Of(life string) State {
+	if s.HeldIn != life {
+		s.HeldSince, s.HeldIn = nil, ""
+	}
 	return s
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Held is what a member says of one kind.
@@ -41,6 +43,8 @@ type Step struct {
 	Waits []Waiting `json:"waitsFor,omitempty"`
 	// Until, if not nil, is when the phase ends at the earliest.
 	Until *time.Time `json:"until,omitempty"`
+	// Held says that all hold what the phase wants, that it lasts, and that nothing says from when yet: State.Held has to be written.
+	Held bool `json:"-"`
 }
 
 // Plan says what comes next, by what the members say.
@@ -54,25 +58,28 @@ func (s State) Plan(members []Member, now time.Time) Step {
 			step.Waits = append(step.Waits, Waiting{m.Name, why})
 		}
 	}
-	if held := s.HeldFor(now); held > 0 {
-		step.Until = new(now.Add(held).UTC())
-	}
-	if len(members) > 0 && len(step.Waits) == 0 && step.Until == nil {
+	lasts, all := s.lasts(), len(members) > 0 && len(step.Waits) == 0
+	switch {
+	case lasts > 0 && s.HeldSince == nil:
+		step.Held = all
+		return step
+	case lasts > 0 && s.HeldSince.Add(lasts).After(now):
+		step.Until = new(s.HeldSince.Add(lasts).UTC())
+	case all:
 		step.Next = s.Kind.after(s.Phase)
 	}
 	return step
 }
 
-// HeldFor is how long the phase lasts at least from now on: until others have read of the new one, or let go of the old one.
-func (s State) HeldFor(now time.Time) time.Duration {
-	lasts := time.Duration(0)
+// lasts is how long the phase lasts at least when all hold what it wants: until others have read of the new one, or let go of the old one.
+func (s State) lasts() time.Duration {
 	switch {
 	case s.Phase == Trust && s.Kind == AccountKey:
-		lasts = min(AccountKeyPublished, s.KeepOld.Duration)
+		return min(AccountKeyPublished, s.KeepOld.Duration)
 	case s.Phase == Use && s.Kind.after(Use) == Drop:
-		lasts = s.KeepOld.Duration
+		return s.KeepOld.Duration
 	}
-	return max(0, s.Since.Add(lasts).Sub(now))
+	return 0
 }
 
 // lacks is why a member is waited for, "" if it holds what it has to.
@@ -136,8 +143,11 @@ func (p Progress) Line() string {
 	if len(waits) > 0 {
 		text += "; it waits for " + strings.Join(waits, ", ")
 	}
-	if p.Until != nil {
+	switch lasts := p.lasts(); {
+	case p.Until != nil:
 		text += "; it lasts until " + at(*p.Until)
+	case lasts > 0 && p.HeldSince == nil:
+		text += fmt.Sprintf("; it lasts %s from when all hold it", duration.HumanDuration(lasts))
 	}
 	return text
 }

@@ -19,7 +19,7 @@ var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 func in(phase Phase) State {
 	return State{
 		Kind: AccountKey, Generation: 3, Phase: phase, From: "a", To: "b", Started: now.Add(-time.Hour), Since: now.Add(-time.Hour),
-		KeepOld: metav1.Duration{Duration: time.Minute},
+		KeepOld: metav1.Duration{Duration: time.Minute}, HeldSince: new(now.Add(-time.Hour)), HeldIn: "life",
 	}
 }
 
@@ -42,7 +42,9 @@ func TestEachPhaseWaitsForAll(t *testing.T) {
 	kept.KeepOld.Duration = 2 * time.Hour
 	publish, published := in(Trust), in(Trust)
 	publish.KeepOld.Duration, published.KeepOld.Duration = 25*time.Hour, 25*time.Hour
-	publish.Since = now.Add(-time.Hour / 2)
+	publish.HeldSince = new(now.Add(-time.Hour / 2))
+	unheld, restored := in(Use), in(Use).Of("another life")
+	unheld.HeldSince = nil
 	serving := in(Use)
 	serving.Kind, serving.KeepOld.Duration = Serving, time.Hour*24
 	broken := holds("y", in(Trust))
@@ -73,6 +75,10 @@ func TestEachPhaseWaitsForAll(t *testing.T) {
 		"kept, and one is away":  {kept, []Member{{Name: "y", Silent: "off"}}, " y: off until 2030-01-01T01:00:00Z"},
 		"published":              {publish, []Member{holds("x", publish)}, " until 2030-01-01T00:30:00Z"},
 		"published for an hour":  {published, []Member{holds("x", published)}, "use"},
+		"held by all now":        {unheld, []Member{holds("x", unheld)}, " held"},
+		"away for long":          {unheld, []Member{holds("x", unheld), {Name: "y", Silent: "off"}}, " y: off"},
+		"held in another life":   {restored, []Member{holds("x", restored)}, " held"},
+		"held in this life":      {in(Use).Of("life"), []Member{holds("x", in(Use))}, "drop"},
 		"nothing kept":           {serving, []Member{holds("x", serving)}, "done"},
 		"back, while used":       {back(Use), []Member{holds("x", back(Use))}, "drop"},
 		"back, one uses the new": {back(Use), []Member{holds("x", in(Use))}, " x: it has not taken the change yet"},
@@ -86,6 +92,9 @@ func TestEachPhaseWaitsForAll(t *testing.T) {
 		}
 		if step.Until != nil {
 			got += " until " + at(*step.Until)
+		}
+		if step.Held {
+			got += " held"
 		}
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -261,6 +270,9 @@ func TestItIsTold(t *testing.T) {
 		"sa-key was never rotated": {State: State{Kind: AccountKey}},
 		"sa-key: rotation 3 is done, and b is used, since 2029-12-31T23:00:00Z": {State: in(Done)},
 		"sa-key: rotation 3 was aborted, and a is used as before, since 2029-":  {State: back(Done)},
+		"sa-key: rotation 3 of 2029-12-31T23:00:00Z is in the phase use since 2029-12-31T23:00:00Z; it lasts 60s from when all hold it": {
+			State: in(Use).Of("another life"),
+		},
 		"sa-key: rotation 3 of 2029-12-31T23:00:00Z is in the phase trust since 2029-12-31T23:00:00Z; it waits for y: no answer": {
 			State: in(Trust), Step: in(Trust).Plan(away, now),
 		},

@@ -49,6 +49,10 @@ type State struct {
 	Since   time.Time `json:"since"`
 	// KeepOld is how long From is trusted after To is used.
 	KeepOld metav1.Duration `json:"keepOld"`
+	// HeldSince is when all members were first seen to hold what the phase wants: how long it lasts counts from then. It is written only in
+	// phases that last, and HeldIn is the life of the cluster that it was written in: in a restored backup it counts for nothing.
+	HeldSince *time.Time `json:"heldSince,omitempty"`
+	HeldIn    string     `json:"heldIn,omitempty"`
 }
 
 // Keys are those of a rotation, by their fingerprints. They are secret.

@@ -4,9 +4,10 @@
 // whoever asks; the leader looks what all members hold, plans the next phase and writes it; an order of the administrator makes a new key
 // and writes the first state, or the way back. It asks other servers by the function that it is handed.
 //
-// Promises: a server that starts goes on with the keys that it had, and follows only when its replica has caught up. What
-// the leader writes carries the fence of its term. While nothing is rotated, or an old key is only kept, nobody is asked and nothing is
-// written. A server that cannot follow tries again every retryInterval and says why.
+// Promises: a server that starts goes on with the keys that it had, and follows only when its replica has caught up. What the leader writes
+// carries the fence of its term. While nothing is rotated, nobody is asked and nothing is written; while an old key is only kept, members
+// are asked every holdInterval. How long a phase lasts counts from when all hold it, in this life of the cluster: neither a member that is
+// away for long nor a restored backup makes it shorter. A server that cannot follow tries again every retryInterval and says why.
 //
 // Tested in synctest bubbles over an in-memory store; with three processes by the script rotate.
 package rotations

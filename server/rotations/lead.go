@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	// holdInterval is how often it asks them while a phase lasts that all hold.
+	holdInterval = time.Minute
 	// lookInterval is how often the leader asks the members while it waits for one.
 	lookInterval = time.Second
 	// askTimeout bounds how long a member may take to say what it holds.
@@ -45,10 +47,7 @@ func (r *Rotations) Lead(ctx context.Context) error {
 // pass takes a step of each rotation that can, and says when to look again; something is false if none is under way.
 func (r *Rotations) pass(ctx context.Context) (pause time.Duration, something bool) {
 	for _, f := range r.underWay() {
-		wait := max(lookInterval, f.state.HeldFor(r.config.Clock.Now()))
-		if wait == lookInterval {
-			r.step(ctx, f)
-		}
+		wait := r.step(ctx, f)
 		if !something || wait < pause {
 			pause, something = wait, true
 		}
@@ -56,19 +55,29 @@ func (r *Rotations) pass(ctx context.Context) (pause time.Duration, something bo
 	return pause, something
 }
 
-// step begins the next phase if all members hold what this one wants.
-func (r *Rotations) step(ctx context.Context, f followed) {
-	step := f.state.Plan(r.members(ctx), r.config.Clock.Now())
-	if step.Next == "" {
-		return
+// step begins the next phase if all members hold what this one wants, or how long they have to; it says when to look again.
+func (r *Rotations) step(ctx context.Context, f followed) time.Duration {
+	now := r.config.Clock.Now()
+	step := f.state.Plan(r.members(ctx), now)
+	switch {
+	case step.Held:
+		r.write(ctx, f, f.state.Held(r.config.Life(), now))
+	case step.Next != "":
+		r.write(ctx, f, f.state.In(step.Next, now))
+	case step.Until != nil:
+		return max(lookInterval, min(holdInterval, step.Until.Sub(now)))
 	}
-	next := f.state.In(step.Next, r.config.Clock.Now())
+	return lookInterval
+}
+
+// write writes what comes after f, unless somebody else has.
+func (r *Rotations) write(ctx context.Context, f followed, next rotation.State) {
 	text, err := next.Text(r.config.Locker, needed(next, f.keys))
 	if err == nil {
 		err = r.replace(ctx, f.state.Kind, f.text, text)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.config.Logger.Warn("the next phase of a rotation was not written", "kind", f.state.Kind, "phase", step.Next, "err", err)
+		r.config.Logger.Warn("the next phase of a rotation was not written", "kind", f.state.Kind, "phase", next.Phase, "err", err)
 	}
 }
 

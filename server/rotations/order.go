@@ -64,6 +64,7 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 	}
 	// What cannot be read, as of a backup of another cluster, counts for nothing.
 	state, keys, _ := rotation.Read(r.config.Locker, o.Kind, stored.Data[string(o.Kind)])
+	state = state.Of(r.config.Life())
 	state.Kind = o.Kind
 	members, changed := r.members(ctx), false
 	switch o.Order {

@@ -40,6 +40,8 @@ type Config struct {
 	// Ask asks another member what it holds; it fails with ErrTooOld if that does not know the question.
 	Ask     func(ctx context.Context, server trust.Server) ([]rotation.Held, error)
 	Storage *storage.Store
+	// Life is the name of the life of the cluster that this server is in: a restored backup begins another one.
+	Life func() string
 	// Client is the API of this server, as a server.
 	Client kubernetes.Interface
 	// Locker opens what servers have sealed.
@@ -163,7 +165,7 @@ func (r *Rotations) takeKind(kind rotation.Kind, text string) {
 		delete(r.now, kind)
 		return
 	}
-	f := &followed{text: text, state: state, keys: keys}
+	f := &followed{text: text, state: state.Of(r.config.Life()), keys: keys}
 	r.now[kind] = f
 	r.config.Logger.Info("rotation", "kind", kind, "generation", state.Generation, "phase", state.Phase, "aborted", state.Aborted)
 	r.follow(kind, f)

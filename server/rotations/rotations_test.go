@@ -90,6 +90,7 @@ type world struct {
 	store   *storage.Store
 	client  kubernetes.Interface
 	ca      *trust.CA
+	life    string
 	servers map[string]*server
 	mu      sync.Mutex // of what servers are
 }
@@ -144,7 +145,7 @@ func (w *world) start(name string) {
 	s := w.servers[name]
 	ctx, stop := context.WithCancel(w.Context())
 	rotations := New(Config{
-		Name: name, Storage: w.store, Client: w.client, Locker: trust.Locker{CA: w.ca}, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
+		Name: name, Life: func() string { return w.life }, Storage: w.store, Client: w.client, Locker: trust.Locker{CA: w.ca}, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
 		Servers: func() []trust.Server { return []trust.Server{{Name: "c"}, {Name: "a"}, {Name: "b"}} },
 		Ask: func(_ context.Context, other trust.Server) ([]rotation.Held, error) {
 			w.mu.Lock()
@@ -232,8 +233,8 @@ func TestARotation(t *testing.T) {
 		end()
 		end = w.lead("b")
 		w.start("c")
-		w.after(50*time.Minute, rotation.Trust, "first+made-1-by-b")
-		w.after(10*time.Minute, rotation.Use, "made-1-by-b+first")
+		w.after(59*time.Minute, rotation.Trust, "first+made-1-by-b") // from when c trusts it
+		w.after(2*time.Minute, rotation.Use, "made-1-by-b+first")
 		end()
 		w.kill("a")
 		end = w.lead("c")
@@ -251,6 +252,29 @@ func TestARotation(t *testing.T) {
 		}
 		w.start("b")
 		w.after(0, rotation.Done, "made-1-by-b")
+	})
+}
+
+// TestARestoredBackup: a phase that was held long ago, before the backup was restored, lasts its whole time once more.
+func TestARestoredBackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		end := w.lead("a")
+		w.order("a", Begin, time.Hour)
+		w.after(10*time.Minute, rotation.Trust, "first+made-1-by-a")
+		end()
+		for _, name := range []string{"a", "b", "c"} {
+			w.kill(name)
+		}
+		time.Sleep(30 * 24 * time.Hour)
+		w.life = "restored"
+		for _, name := range []string{"a", "b", "c"} {
+			w.start(name)
+		}
+		defer w.lead("b")()
+		w.after(59*time.Minute, rotation.Trust, "first+made-1-by-a")
+		w.after(59*time.Minute, rotation.Use, "made-1-by-a+first")
+		w.after(3*time.Minute, rotation.Done, "made-1-by-a")
 	})
 }
 
