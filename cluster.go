@@ -254,7 +254,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	for i, address := range addresses {
 		config := server.Config{
 			Processor: processor,
-			Name:      address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
+			Name:      address.Name, DataDir: c.serverDir(i), Trust: c.trustOf(i), InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
 			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission,
 			EnabledAdmission: c.config.EnabledAdmission, Logger: c.config.Logger,
@@ -279,7 +279,7 @@ func (c *Cluster) processor() *cpushare.Share {
 	return cpushare.New(cpushare.Process())
 }
 
-// openTrust makes the trust material, or reads it; that of a fork is its origin's.
+// openTrust makes the trust material, or reads it; that of a fork is its origin's, with keys of its own.
 func (c *Cluster) openTrust(addresses []trust.Server) (err error) {
 	switch {
 	case c.trust != nil:
@@ -289,6 +289,14 @@ func (c *Cluster) openTrust(addresses []trust.Server) (err error) {
 		c.trust, err = trust.InitCluster(c.config.DataDir, addresses, time.Now())
 	}
 	return err
+}
+
+// trustOf is what a replica holds: in memory each rotates its keys by itself, as servers with folders of their own do.
+func (c *Cluster) trustOf(i int) *trust.Cluster {
+	if c.config.InMemory && i > 0 {
+		return c.trust.Copied()
+	}
+	return c.trust
 }
 
 // listenForPods opens ways in for pods of this machine, and writes down where they are.

@@ -44,8 +44,9 @@ func (c *Cluster) Image(ctx context.Context) (*Image, error) {
 	if c.config.Replicas > 1 {
 		return nil, errSeveral
 	}
+	keys := c.trust.Copied() // before: they may be behind what is stored, whose rotations the fork follows
 	memory, err := c.replicas.first().Fork(ctx)
-	return &Image{c.config, c.settings, memory, c.trust, c.clock.Ahead()}, err
+	return &Image{c.config, c.settings, memory, keys, c.clock.Ahead()}, err
 }
 
 // Intercepted is the image with another Config.Intercept: what sees the loops of one cluster need not see its forks'.
@@ -59,7 +60,7 @@ func (i *Image) Intercepted(intercept func(user string, r *http.Request, next ht
 // of objects; from then on it has revisions, watches, loops and nodes of its own. It runs until Stop or the end of ctx.
 func (i *Image) Start(ctx context.Context) (*Cluster, error) {
 	c := &Cluster{
-		config: i.config, settings: i.settings, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust, clock: clusterclock.New(i.ahead),
+		config: i.config, settings: i.settings, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust.Copied(), clock: clusterclock.New(i.ahead),
 	}
 	return c.start(ctx)
 }

@@ -5,12 +5,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/internal/rotation"
+	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/server/rotations"
 )
 
 // ready waits for a cluster that has been started, stops it with the test, and returns a client.
@@ -97,4 +101,42 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	t.Errorf("nobody created it: %+v", changes)
+}
+
+// TestAForkRotatesAlone: keys that a fork drops are still its origin's.
+func TestAForkRotatesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := setpoint.Start(t.Context(), setpoint.Config{InMemory: true, APIOnly: true})
+		origin := ready(t, c, err)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "holder"}}
+		if _, err := origin.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		made, err := origin.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "holder", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := c.Fork(t.Context())
+		fork := ready(t, f, err)
+		good := func(client kubernetes.Interface, want bool) {
+			t.Helper()
+			review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: made.Status.Token}}
+			answer, err := client.AuthenticationV1().TokenReviews().Create(t.Context(), review, metav1.CreateOptions{})
+			if err != nil || answer.Status.Authenticated != want {
+				t.Errorf("authenticated %v, want %v (%v)", answer.Status.Authenticated, want, err)
+			}
+		}
+		good(fork, true)
+		config, err := f.RESTConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := rotations.Order{Kind: rotation.AccountKey, Order: rotations.Begin, KeepOld: &metav1.Duration{}}
+		if _, err := admin.OrderRotation(t.Context(), config, order); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		good(fork, false)
+		good(origin, true)
+	})
 }

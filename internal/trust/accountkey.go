@@ -10,10 +10,15 @@ import (
 	"fmt"
 )
 
-// blockRotated stands before the keys of a file once another one than before is used. Versions that know one key alone read the first block
-// of a file: they go on with the key in use as long as another was only added, and after that refuse to start, where they would refuse what
-// the other key has signed.
-const blockRotated = "SETPOINT KEYS IN ROTATION"
+// A file has several keys only if a block of ours says so: without one the first key counts alone, whatever people have put behind it.
+// Versions that know one key alone read the first block of a file: they go on with the key in use as long as another was only added, and
+// after that refuse to start, where they would refuse what the other key has signed.
+const (
+	// blockRotated stands before the keys once another one than before is used.
+	blockRotated = "SETPOINT KEYS IN ROTATION"
+	// blockAdded stands behind the first key, before those that were added and not used yet.
+	blockAdded = "SETPOINT KEYS ADDED"
+)
 
 // AccountKey signs tokens of service accounts.
 type AccountKey struct {
@@ -74,17 +79,24 @@ func AccountKeyID(public *ecdsa.PublicKey) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
-// parseKeys reads all keys of a file.
+// parseKeys reads the keys of a file that are the cluster's.
 func parseKeys(text []byte) (keys []*ecdsa.PrivateKey, rotated bool, err error) {
+	several := false
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
 		block, after := pem.Decode(rest)
-		if block == nil || block.Type != blockKey && len(keys) > 0 {
-			break // what stands behind the keys, which nobody ever read
+		if block == nil {
+			break
 		}
 		rest = after
-		if block.Type == blockRotated && len(keys) == 0 {
-			rotated = true
+		switch {
+		case block.Type == blockRotated && len(keys) == 0:
+			several, rotated = true, true
 			continue
+		case block.Type == blockAdded && len(keys) == 1 && !several:
+			several = true
+			continue
+		case len(keys) > 0 && (block.Type != blockKey || !several): // what stands behind the keys, which nobody ever read
+			return keys, rotated, nil
 		}
 		key, err := parseKey(pem.EncodeToMemory(block))
 		if err != nil {
@@ -102,7 +114,10 @@ func encodeKeys(keys []*ecdsa.PrivateKey, rotated bool) (text []byte, err error)
 	if rotated {
 		text = pem.EncodeToMemory(&pem.Block{Type: blockRotated})
 	}
-	for _, key := range keys {
+	for i, key := range keys {
+		if i == 1 && !rotated {
+			text = append(text, pem.EncodeToMemory(&pem.Block{Type: blockAdded})...)
+		}
 		block, err := encodeKey(key)
 		if err != nil {
 			return nil, err

@@ -83,6 +83,15 @@ func NewCluster(now time.Time) (*Cluster, error) {
 	return c, nil
 }
 
+// Copied is the material of a cluster that no folder keeps, for another server: with a ring of its own, which begins with the keys of now.
+func (c *Cluster) Copied() *Cluster {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &Cluster{
+		CA: c.CA, GossipKey: c.GossipKey, NodeToken: c.NodeToken, AccountKeys: c.AccountKeys.copied(), Admin: c.Admin,
+	}
+}
+
 func (c *Cluster) makeSecrets() (err error) {
 	c.GossipKey = make([]byte, gossipKeyBytes)
 	if _, err := rand.Read(c.GossipKey); err != nil {

@@ -1,6 +1,8 @@
 package trust
 
 import (
+	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -69,6 +71,13 @@ func ringOf[K ringKey](form ringForm[K], file string, text []byte) (*Ring[K], er
 	return r, nil
 }
 
+// copied is another ring with the values of now, which end with the process.
+func (r *Ring[K]) copied() *Ring[K] {
+	other := &Ring[K]{form: r.form}
+	other.now.Store(r.Now())
+	return other
+}
+
 // Now are the values; the first one is used. Nobody changes them: another list, which Now returns then, has another pointer.
 func (r *Ring[K]) Now() *[]K { return r.now.Load() }
 
@@ -89,8 +98,8 @@ func (r *Ring[K]) Add(text []byte) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if len(added) != 1 {
-		return "", fmt.Errorf("add a %s: %d of them in one text, want one", r.form.what, len(added))
+	if _, rest := pem.Decode(text); len(added) != 1 || len(bytes.TrimSpace(rest)) > 0 {
+		return "", fmt.Errorf("add a %s: there is more in the text, want one", r.form.what)
 	}
 	return added[0].ID(), r.change("add", added[0].ID(), func(keys []K, at int) ([]K, bool, error) {
 		switch {

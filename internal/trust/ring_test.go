@@ -237,6 +237,35 @@ func TestAClusterInMemoryReplacesASecret(t *testing.T) {
 	}
 }
 
+// TestACopyHasARingOfItsOwn: what one rotates changes nothing at the other.
+func TestACopyHasARingOfItsOwn(t *testing.T) {
+	origin, err := trust.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, fresh, err := trust.MakeAccountKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := origin.AccountKeys.Add(text); err != nil {
+		t.Fatal(err)
+	}
+	before := origin.AccountKeys.IDs()
+	other := origin.Copied()
+	if err := errors.Join(origin.AccountKeys.Use(fresh), origin.AccountKeys.Drop(before[0])); err != nil {
+		t.Fatal(err)
+	}
+	if got := other.AccountKeys.IDs(); !slices.Equal(got, before) {
+		t.Errorf("the copy has %q, want %q", got, before)
+	}
+	if err := other.AccountKeys.Drop(fresh); err != nil {
+		t.Fatal(err)
+	}
+	if got := origin.AccountKeys.IDs(); !slices.Equal(got, []string{fresh}) {
+		t.Errorf("the origin has %q, want %q", got, fresh)
+	}
+}
+
 // TestWhatStandsBehindAKeyIsLeftAlone: versions that knew one key read the first block of a file alone, whatever somebody had added behind it.
 func TestWhatStandsBehindAKeyIsLeftAlone(t *testing.T) {
 	cluster, dir := founder(t)
@@ -245,12 +274,22 @@ func TestWhatStandsBehindAKeyIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("of the former cluster")})
-	if err := os.WriteFile(file, slices.Concat(key, certificate), 0o600); err != nil {
+	former, err := trust.NewAccountKey()
+	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := trust.LoadCluster(dir)
-	if err != nil || !slices.Equal(loaded.AccountKeys.IDs(), cluster.AccountKeys.IDs()) {
-		t.Errorf("the folder does not start as before: %v", err)
+	for name, behind := range map[string][]byte{
+		"a certificate":    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("of the former cluster")}),
+		"a former key":     former,
+		"no block at all":  []byte("a note"),
+		"a mark of others": slices.Concat(pem.EncodeToMemory(&pem.Block{Type: "FORMER KEYS"}), former),
+	} {
+		if err := os.WriteFile(file, slices.Concat(key, behind), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := trust.LoadCluster(dir)
+		if err != nil || !slices.Equal(loaded.AccountKeys.IDs(), cluster.AccountKeys.IDs()) {
+			t.Errorf("%s: the folder does not start as before: %v", name, err)
+		}
 	}
 }
