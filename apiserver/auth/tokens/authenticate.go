@@ -114,7 +114,7 @@ func (a *Authenticator) verify(token string) (*claims, error) {
 	if err != nil {
 		return nil, ErrSignature
 	}
-	for _, key := range keys.public.Keys {
+	for _, key := range keys.named(parsed.Headers[0].KeyID) {
 		c := &claims{}
 		if parsed.Claims(key.Key, c) == nil {
 			a.verified.Add(id, verified{c, key.KeyID})

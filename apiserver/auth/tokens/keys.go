@@ -49,6 +49,14 @@ func NewKeys(signing *ecdsa.PrivateKey, others ...*ecdsa.PublicKey) (*Keys, erro
 // has reports whether a key is still among them.
 func (k *Keys) has(id string) bool { return k.byID[id] != nil }
 
+// named are those that may have signed a token whose header names the key: all, if it names none.
+func (k *Keys) named(id string) []jose.JSONWebKey {
+	if id == "" {
+		return k.public.Keys
+	}
+	return k.public.Key(id)
+}
+
 // keyID names a key by its hash, as upstream does.
 func keyID(public *ecdsa.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(public)

@@ -397,6 +397,13 @@ func TestKeysAreRotatedWhileTokensAreInUse(t *testing.T) {
 	check("before", 1, map[string]bool{first: true})
 	rotate(old, &fresh.PublicKey)
 	check("added", 2, map[string]bool{first: true, mustIssue(t, issuer, w.account): true})
+	misnamed, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: fresh, KeyID: keyOf(first)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if good(mustIssue(t, NewIssuer((&Keys{signer: misnamed}).Now(), DefaultIssuer), w.account)) {
+		t.Error("a token that names another key than the one that has signed it is good")
+	}
 	rotate(fresh, &old.PublicKey)
 	second := mustIssue(t, issuer, w.account)
 	if keyOf(first) == keyOf(second) || keyOf(second) != keys.public.Keys[0].KeyID {
