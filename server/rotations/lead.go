@@ -32,14 +32,17 @@ func (r *Rotations) Lead(ctx context.Context) error {
 	for ctx.Err() == nil {
 		changed, _ := r.stuck()
 		var again <-chan time.Time
+		stop := func() bool { return true }
 		if pause, something := r.pass(ctx); something {
-			again = r.config.Clock.After(pause)
+			timer := r.config.Clock.NewTimer(pause)
+			again, stop = timer.C(), timer.Stop
 		}
 		select {
 		case <-ctx.Done():
 		case <-changed:
 		case <-again:
 		}
+		stop()
 	}
 	return nil
 }
