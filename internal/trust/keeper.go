@@ -85,11 +85,17 @@ func (k *Keeper) renew(now time.Time) error {
 	return errors.Join(own, k.cluster.RenewAdmin(now))
 }
 
-// Renew makes and uses another certificate for the server, with another key, however long the one in use is valid.
+// Renew makes and uses another certificate for the server, with another key, however long the one in use is valid. One that cannot be
+// saved is not used, and the error says so: after a restart the old key would be back.
 func (k *Keeper) Renew(now time.Time) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.renewOwn(now, k.cluster.anotherServer)
+	id, err := k.cluster.anotherServer(k.server, now)
+	if err != nil {
+		return fmt.Errorf("another certificate was not saved: %w", err)
+	}
+	k.log.Info("the certificate was renewed", "server", k.server.Name, "expires", id.Expires())
+	return k.live.Renew(id)
 }
 
 // Issued is when the server's certificate in use was made.

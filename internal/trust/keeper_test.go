@@ -135,5 +135,11 @@ func TestACertificateIsRenewedWhenItIsOrdered(t *testing.T) {
 		if err != nil || !bytes.Equal(saved.CertPEM, after.CertPEM) || !bytes.Equal(saved.KeyPEM, after.KeyPEM) {
 			t.Errorf("the folder has another one: %v", err)
 		}
+		if err := os.Rename(filepath.Join(dir, "pki"), filepath.Join(dir, "away")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Renew(time.Now()); err == nil || !bytes.Equal(s.live.Identity().KeyPEM, after.KeyPEM) {
+			t.Errorf("one that cannot be saved is used: %v", err)
+		}
 	})
 }

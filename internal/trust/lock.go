@@ -10,8 +10,8 @@ import (
 	"fmt"
 )
 
-// errLocked says that what is sealed was not sealed by a server of this cluster, for this purpose.
-var errLocked = errors.New("it was not sealed by a server of this cluster")
+// ErrLocked says that what is sealed was not sealed by a server of this cluster, for this purpose.
+var ErrLocked = errors.New("it was not sealed by a server of this cluster")
 
 // Locker encrypts so that only holders of an authority's key, which servers are, can read it.
 type Locker struct{ CA *CA }
@@ -36,11 +36,11 @@ func (l Locker) Unlock(purpose string, sealed, bound []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(sealed) < aead.NonceSize() {
-		return nil, errLocked
+		return nil, ErrLocked
 	}
 	text, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], bound)
 	if err != nil {
-		return nil, errLocked
+		return nil, ErrLocked
 	}
 	return text, nil
 }
