@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-io/setpoint/internal/rotation"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 var errLacks = errors.New("it lacks the key")
@@ -36,11 +37,18 @@ func (k KeyRing) Held() (uses string, trusts []string) {
 // New implements Mechanism.
 func (k KeyRing) New() (key []byte, fingerprint string, err error) { return k.Make() }
 
-// Follow implements Mechanism: what is wanted is added, then used, and only then the rest goes.
+// Follow implements Mechanism: what is wanted is added, then used, and only then the rest goes. Where nothing can be added, strangers that are
+// not used go before.
 func (k KeyRing) Follow(s rotation.State, keys rotation.Keys) error {
 	uses, trusts := s.Wanted()
 	for _, id := range trusts {
-		if err := k.add(id, keys[id]); err != nil {
+		err := k.add(id, keys[id])
+		if errors.Is(err, trust.ErrTooManyKeys) {
+			if err = k.makeRoom(trusts); err == nil {
+				err = k.add(id, keys[id])
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -51,6 +59,19 @@ func (k KeyRing) Follow(s rotation.State, keys rotation.Keys) error {
 	}
 	for _, id := range k.Ring.IDs() {
 		if slices.Contains(trusts, id) {
+			continue
+		}
+		if err := k.Ring.Drop(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom drops what is neither wanted nor used.
+func (k KeyRing) makeRoom(wanted []string) error {
+	for i, id := range k.Ring.IDs() {
+		if i == 0 || slices.Contains(wanted, id) {
 			continue
 		}
 		if err := k.Ring.Drop(id); err != nil {

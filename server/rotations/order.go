@@ -62,8 +62,10 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 	if err != nil {
 		return rotation.Progress{}, err
 	}
-	// What cannot be read, as of a backup of another cluster, counts for nothing.
-	state, keys, _ := rotation.Read(r.config.Locker, o.Kind, stored.Data[string(o.Kind)])
+	state, keys, err := r.read(o, stored.Data[string(o.Kind)])
+	if err != nil {
+		return rotation.Progress{}, err
+	}
 	state = state.Of(r.config.Life())
 	state.Kind = o.Kind
 	members, changed := r.members(ctx), false
@@ -84,6 +86,19 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 		progress.Waits = nil // nobody has had the time yet
 	}
 	return progress, err
+}
+
+// read is the state that is stored. What servers of this CA have not sealed, as in a backup of another cluster, keeps no rotation from being
+// begun. A text that cannot be read for another reason does: it may be of a later release.
+func (r *Rotations) read(o Order, text string) (rotation.State, rotation.Keys, error) {
+	if text == "" {
+		return rotation.State{}, nil, nil
+	}
+	state, keys, err := rotation.Read(r.config.Locker, o.Kind, text)
+	if o.Order == Begin && errors.Is(err, trust.ErrLocked) {
+		return rotation.State{}, nil, nil
+	}
+	return state, keys, err
 }
 
 // begin makes a new key, unless a rotation is under way.

@@ -363,8 +363,55 @@ func TestWhoCannotFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer w.lead("a")()
-		w.after(time.Minute, "", "first")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if ids := w.servers["a"].keys.IDs(); !slices.Equal(ids, []string{"first"}) {
+			t.Errorf("it follows another cluster: %q", ids)
+		}
+		if _, err := w.servers["a"].Carry(t.Context(), Order{Kind: rotation.AccountKey, Order: Status}); !errors.Is(err, trust.ErrLocked) {
+			t.Errorf("the status: %v", err)
+		}
+		later := rotation.State{Kind: rotation.AccountKey, Generation: 9, Phase: "later", To: "x"}
+		if text, err = later.Text(trust.Locker{CA: w.ca}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.servers["a"].read(Order{Kind: rotation.AccountKey, Order: Begin}, text); err == nil {
+			t.Error("a rotation of a later release is overwritten")
+		}
+		if _, _, err := w.servers["a"].read(Order{Kind: rotation.AccountKey, Order: Begin}, list.Data[string(rotation.AccountKey)]); err != nil {
+			t.Errorf("one of another cluster: %v", err)
+		}
 	})
+}
+
+// TestAFullRing: keys that nobody wants make room, and never the one in use.
+func TestAFullRing(t *testing.T) {
+	cluster, err := trust.NewCluster(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := KeyRing{Ring: cluster.AccountKeys, Make: trust.MakeAccountKey}
+	for range 3 {
+		text, _, err := ring.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ring.Ring.Add(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, fresh, err := ring.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, _ := ring.Held()
+	s := rotation.State{Kind: rotation.AccountKey, Phase: rotation.Trust, From: used, To: fresh}
+	if err := ring.Follow(s, rotation.Keys{fresh: text}); err != nil {
+		t.Fatal(err)
+	}
+	if _, trusts := ring.Held(); !slices.Equal(trusts, []string{used, fresh}) {
+		t.Errorf("it has %q, want %q and %q", trusts, used, fresh)
+	}
 }
 
 // TestCertificates: each order renews once, and one that was followed before the process began does not.
