@@ -30,6 +30,7 @@ func (o *Parsed) answerRemoved(ctx context.Context, cluster *trust.Cluster) erro
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
 	renewing.Go(func() { identity.keeper.Run(ctx) })
+	defer o.service.Stopping()
 	o.service.Ready(why.Error())
 	renewing.Go(func() {
 		o.service.Watch(ctx, func(context.Context) error { return nil }) // it has no parts

@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/sdnotify"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/auditlog"
 	"github.com/setpoint-io/setpoint/server/backups"
@@ -136,10 +137,9 @@ func (o *Parsed) Run(ctx context.Context) error {
 	}
 	defer unlock()
 	o.service = sdnotify.Open(o.Logger)
-	defer o.service.Stopping()
 	cluster, err := o.trust(ctx, o.servers)
 	if err != nil {
-		return judgeEnd(err)
+		return err
 	}
 	if err := process.CheckPort(o.listenAddress(o.servers), process.AdvertiseFlag); err != nil {
 		return err
@@ -151,15 +151,16 @@ func (o *Parsed) Run(ctx context.Context) error {
 	if noted || errors.Is(err, raftstore.ErrRemoved) {
 		return o.answerRemoved(ctx, cluster)
 	}
-	return judgeEnd(err)
+	return err
 }
 
-// judgeEnd marks the ends that a new start would meet again, because the data need somebody who decides. What others of the cluster can
-// change, or the disk, is none of these: a start later may go well.
-func judgeEnd(err error) error {
+// judgeStart marks the ends of a start that the next one would meet again, until somebody has decided what comes of the server's data.
+// What others of the cluster can change, or the disk, is none of these. Nor is what a server meets while it runs, the same errors too: it
+// notes that its data are damaged, and the next start has the others give them back, or fails and is judged here.
+func judgeStart(err error) error {
 	for _, doubt := range []error{
 		raftstore.ErrForeignData, raftstore.ErrCorrupt, raftstore.ErrStateLost, raftstore.ErrDiskWentBack, raftstore.ErrCommittedLost,
-		raftstore.ErrFeatureLevel, errTokenFile,
+		raftstore.ErrFeatureLevel, founded.ErrBefore,
 	} {
 		if errors.Is(err, doubt) {
 			return process.Doubt(err)
@@ -186,7 +187,7 @@ func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 		Processor: cpushare.New(cpushare.Process()),
 	})
 	if err != nil {
-		return errors.Join(err, stopAudit())
+		return errors.Join(judgeStart(err), stopAudit())
 	}
 	if err := trust.LinkKubeconfig(o.DataDir, o.trustDir(), trust.AdminKubeconfig); err != nil {
 		o.Logger.Warn("setpoint kubectl will not find this cluster by itself", "err", err)
@@ -203,8 +204,17 @@ func (o *Parsed) waitFor(ctx context.Context, server *Server, cluster *trust.Clu
 	announcing.Go(func() { o.tellManager(ready, server) })
 	defer announcing.Wait()
 	defer cancel()
-	defer o.service.Stopping()
-	return server.Wait(ctx)
+	return o.ended(ctx, server)
+}
+
+// ended waits for the end of the server. The service manager is told of it at once, unless the process goes on with saying that the server
+// was removed.
+func (o *Parsed) ended(ctx context.Context, server *Server) error {
+	err := server.Wait(ctx)
+	if !errors.Is(err, raftstore.ErrRemoved) {
+		o.service.Stopping()
+	}
+	return err
 }
 
 // tellManager tells the service manager that the server is ready, however late, and from then on that it makes progress.

@@ -31,6 +31,7 @@ command does not have is an error.
 | 0 | done |
 | 1 | failed while it ran |
 | 2 | wrong usage: an unknown command or flag, or a value that cannot be |
+| 65 | ` + "`setpoint server`" + ` alone: a start would find the same again, until somebody decides [what comes of the server's data](operations/install.md#install-on-three-machines) |
 
 ` + "`setpoint kubectl` ends as kubectl does." + `
 

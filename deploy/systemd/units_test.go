@@ -16,9 +16,9 @@ func TestUnits(t *testing.T) {
 			"CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER", "MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=" + ServerWrites, "WantedBy=multi-user.target",
 		}, []string{"KillMode=process", "SuccessExitStatus"}},
 		"agent": {Agent, []string{
-			"Type=notify", "TimeoutStartSec=infinity", "WatchdogSec=2min", "RestartPreventExitStatus=65", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
+			"Type=notify", "TimeoutStartSec=infinity", "WatchdogSec=2min", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
 			"MemoryMax=50%", "KillMode=process", "Delegate=yes", "WantedBy=multi-user.target",
-		}, []string{"SuccessExitStatus", "NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
+		}, []string{"SuccessExitStatus", "RestartPreventExitStatus", "NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
 	} {
 		lines := strings.Split(c.unit, "\n")
 		count := func(want string) (n int) {
