@@ -23,6 +23,7 @@ const (
 
 var (
 	errGaveUp = errors.New("it has given up")
+	errBefore = errors.New("its run before this has not ended yet")
 	errEnded  = errors.New("it ended at once, by a wrong setting or a fault of its own, and systemd starts it again and again")
 )
 
@@ -41,18 +42,12 @@ func (w *waiting) await(ctx context.Context, ask func(context.Context) error) er
 	told := time.Now()
 	var last error
 	for {
-		err := ask(ctx)
-		if err == nil {
-			return nil
+		err := w.judge(ctx, ask)
+		if err == nil || errors.As(err, new(overError)) {
+			return err
 		}
 		if last == nil || ctx.Err() == nil {
 			last = err // that the time is over says nothing
-		}
-		if w.manager.state(ctx, w.unit) == "failed" {
-			return w.why(ctx, errGaveUp, last)
-		}
-		if w.manager.ended(ctx, w.unit) {
-			return w.why(ctx, errEnded, last)
 		}
 		if time.Since(told) >= progressInterval {
 			told = time.Now()
@@ -64,6 +59,28 @@ func (w *waiting) await(ctx context.Context, ask func(context.Context) error) er
 			return w.why(context.WithoutCancel(ctx), fmt.Errorf("it is not ready after %s", w.timeout), last)
 		}
 	}
+}
+
+// overError ends the waiting.
+type overError struct{ error }
+
+func (o overError) Unwrap() error { return o.error }
+
+// judge says how the unit is since it was started. Its run before answers, and may have ended badly, until it is over.
+func (w *waiting) judge(ctx context.Context, ask func(context.Context) error) error {
+	if !w.manager.isNew(ctx, w.unit) {
+		return errBefore
+	}
+	err := ask(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case w.manager.state(ctx, w.unit) == "failed":
+		return overError{w.why(ctx, errGaveUp, err)}
+	case w.manager.ended(ctx, w.unit):
+		return overError{w.why(ctx, errEnded, err)}
+	}
+	return err
 }
 
 func (w *waiting) why(ctx context.Context, cause, last error) error {

@@ -25,7 +25,9 @@ type bench struct {
 	out   bytes.Buffer
 	asked []string
 	// state, status and line are what systemd says of each unit.
-	state, sub, status, line string
+	state, pid, status, line, invocation string
+	// resetFails: the unit is not loaded.
+	resetFails bool
 }
 
 func newBench(t *testing.T) *bench {
@@ -39,12 +41,17 @@ func newBench(t *testing.T) *bench {
 			return b.line, nil
 		case args[0] == "show" && slices.Contains(args, "--property=ExecMainStatus"):
 			return b.status, nil
-		case args[0] == "show" && slices.Contains(args, "--property=SubState"):
-			return b.sub, nil
+		case args[0] == "show" && slices.Contains(args, "--property=MainPID"):
+			return b.pid, nil
+		case args[0] == "show" && slices.Contains(args, "--property=InvocationID"):
+			return b.invocation, nil
 		case args[0] == "show":
 			return b.state, nil
 		}
 		b.asked = append(b.asked, strings.Join(args, " "))
+		if args[0] == "reset-failed" && b.resetFails {
+			return "", errors.New("unit not loaded")
+		}
 		return "", nil
 	}}
 	return b
@@ -88,6 +95,7 @@ func TestWhatIsPutWhere(t *testing.T) {
 	if mode := b.mode(t, "/etc/setpoint"); mode != 0o700 {
 		t.Errorf("the folder: %s", mode)
 	}
+	b.resetFails = true
 	if started, err := b.start(t.Context(), ofServer); err != nil || !started {
 		t.Errorf("started: %v, %v", started, err)
 	}
@@ -300,20 +308,17 @@ func TestAPortThatIsTaken(t *testing.T) {
 	}
 	defer listener.Close()
 	b := newBench(t)
+	b.pid = "7" // active, activating, reloading or deactivating
 	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err != nil {
 		t.Errorf("its own: %v", err)
 	}
-	b.state, b.sub = "activating", "start"
-	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err != nil {
-		t.Errorf("its own, which is not ready: %v", err)
-	}
-	b.sub = "auto-restart"
-	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err == nil {
-		t.Error("another's, for which it does not start")
-	}
-	b.state = "inactive"
+	b.pid = "0" // between two starts, too
 	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err == nil || !strings.Contains(err.Error(), "choose another with --x") {
 		t.Errorf("another's: %v", err)
+	}
+	b.pid = "" // systemd does not know the unit
+	if err := b.portIsFree(t.Context(), ofServer, listener.Addr().String(), "--x"); err == nil {
+		t.Error("another's, where there is no unit")
 	}
 }
 
@@ -378,6 +383,27 @@ func TestWaiting(t *testing.T) {
 		b.status = "1"
 		if err := w.await(t.Context(), func(context.Context) error { return not }); errors.Is(err, errEnded) || time.Since(start) < time.Minute {
 			t.Errorf("what another start may mend, after %s: %v", time.Since(start), err)
+		}
+	})
+}
+
+// TestTheRunBefore is not judged: it answers until it has ended, and how it ended is none of the new one.
+func TestTheRunBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.invocation, b.state, b.status = "old", "activating", "2"
+		if _, err := b.start(t.Context(), ofServer); err != nil {
+			t.Fatal(err)
+		}
+		w := &waiting{what: "x", unit: ofServer.unit(), manager: b.manager, timeout: time.Minute, out: &b.out}
+		asked := 0
+		ask := func(context.Context) error { asked++; return nil }
+		if err := w.await(t.Context(), ask); err == nil || asked > 0 || !strings.Contains(err.Error(), errBefore.Error()) {
+			t.Errorf("asked %d times of the run before: %v", asked, err)
+		}
+		b.invocation = "new"
+		if err := w.await(t.Context(), ask); err != nil || asked != 1 {
+			t.Errorf("asked %d times: %v", asked, err)
 		}
 	})
 }

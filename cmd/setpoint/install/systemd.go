@@ -14,6 +14,8 @@ const mistakeStatus = "2"
 type manager struct {
 	// run runs systemctl or journalctl, and returns what it prints.
 	run func(ctx context.Context, name string, args ...string) (string, error)
+	// before is the run of the unit that start ends, "" if it had none.
+	before string
 }
 
 // newManager returns nil where systemd does not run the machine.
@@ -31,15 +33,29 @@ func newManager(f folder) *manager {
 	}}
 }
 
-// start has a unit run from now on and with each start of the machine, with its newest text and binary.
+// start has a unit run from now on and with each start of the machine, with its newest text and binary. It waits for neither the end of the
+// run before nor the new one: await does, with words.
 func (m *manager) start(ctx context.Context, unit string) error {
-	// The unit says when it is ready, which await waits for with words. What it failed of before does not count.
-	for _, args := range [][]string{{"daemon-reload"}, {"enable", unit}, {"reset-failed", unit}, {"restart", "--no-block", unit}} {
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", unit}} {
 		if _, err := m.run(ctx, "systemctl", args...); err != nil {
 			return err
 		}
 	}
-	return nil
+	// What it failed of before does not count. It cannot be forgotten of a unit that is not loaded, which has not failed.
+	_, _ = m.run(ctx, "systemctl", "reset-failed", unit)
+	m.before = m.invocation(ctx, unit)
+	_, err := m.run(ctx, "systemctl", "restart", "--no-block", unit)
+	return err
+}
+
+// invocation is another one for each run of a unit, "" if it has never run.
+func (m *manager) invocation(ctx context.Context, unit string) string {
+	return m.show(ctx, unit, "InvocationID")
+}
+
+// isNew reports whether what a unit is and answers is no more that of its run before start.
+func (m *manager) isNew(ctx context.Context, unit string) bool {
+	return m.before == "" || m.invocation(ctx, unit) != m.before
 }
 
 // stop undoes start.
@@ -53,22 +69,24 @@ func (m *manager) reload(ctx context.Context) error {
 	return err
 }
 
-// state is that of a unit: active, activating, failed, and others.
-func (m *manager) state(ctx context.Context, unit string) string {
-	state, _ := m.run(ctx, "systemctl", "show", "--property=ActiveState", "--value", unit) // no state is none of these
-	return state
+// show is one property of a unit, "" if systemd does not say.
+func (m *manager) show(ctx context.Context, unit, property string) string {
+	value, err := m.run(ctx, "systemctl", "show", "--property="+property, "--value", unit)
+	if err != nil {
+		return ""
+	}
+	return value
 }
 
-// runs reports whether a unit has a process, which may not be ready.
+// state is that of a unit: active, activating, failed, and others.
+func (m *manager) state(ctx context.Context, unit string) string {
+	return m.show(ctx, unit, "ActiveState")
+}
+
+// runs reports whether a unit has a process, which may not be ready, or about to end.
 func (m *manager) runs(ctx context.Context, unit string) bool {
-	switch m.state(ctx, unit) {
-	case "active":
-		return true
-	case "activating": // or between two starts
-		sub, _ := m.run(ctx, "systemctl", "show", "--property=SubState", "--value", unit) // no state is not this one
-		return sub == "start"
-	}
-	return false
+	pid := m.show(ctx, unit, "MainPID")
+	return pid != "" && pid != "0"
 }
 
 // ended reports whether a unit ended with the exit status of a wrong flag, which is that of a crash too, and is about to start again.
@@ -76,8 +94,7 @@ func (m *manager) ended(ctx context.Context, unit string) bool {
 	if m.state(ctx, unit) != "activating" {
 		return false
 	}
-	status, _ := m.run(ctx, "systemctl", "show", "--property=ExecMainStatus", "--value", unit) // no status is not this one
-	return status == mistakeStatus
+	return m.show(ctx, unit, "ExecMainStatus") == mistakeStatus
 }
 
 // lastLine is what a unit has said last.
