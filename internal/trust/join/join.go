@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -69,7 +68,7 @@ func Join(ctx context.Context, config Config) (*trust.Node, error) {
 func persist(ctx context.Context, servers []string, log *slog.Logger, ask func(ctx context.Context, server string) error) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		err := round(ctx, servers, ask)
-		if err == nil || terminal(err) {
+		if err == nil || IsFinal(err) {
 			return err
 		}
 		log.Warn("cannot join yet", "retryIn", pause, "err", err)
@@ -113,6 +112,9 @@ func renew(
 
 // round asks every server once, until one gives an answer that stands.
 func round(ctx context.Context, servers []string, ask func(ctx context.Context, server string) error) error {
+	if len(servers) == 0 {
+		return ErrNoServers
+	}
 	var failures []error
 	for _, server := range servers {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -122,27 +124,17 @@ func round(ctx context.Context, servers []string, ask func(ctx context.Context, 
 			return nil
 		}
 		err = fmt.Errorf("join at %s: %w", server, err)
-		if terminal(err) {
+		if IsFinal(err) {
 			return err
 		}
 		failures = append(failures, err)
 	}
-	err := errors.Join(failures...)
-	if isNewer := func(err error) bool { return !errors.Is(err, ErrOlderServer) }; !slices.ContainsFunc(failures, isNewer) {
-		return finalError{err}
-	}
-	return err
+	return errors.Join(failures...)
 }
 
-// finalError is what all servers say that were asked.
-type finalError struct{ error }
-
-func (f finalError) Unwrap() error { return f.error }
-
-func terminal(err error) bool {
-	if errors.As(err, new(finalError)) {
-		return true
-	}
+// IsFinal reports whether an error is an answer that trying again does not change. That a server is of an older release is none: its upgrade
+// changes it, and behind its address may be newer ones too.
+func IsFinal(err error) bool {
 	for _, stands := range []error{ErrTokenRefused, ErrServerTokenRefused, ErrRefused, ErrWrongCluster, ErrClocksDiffer} {
 		if errors.Is(err, stands) {
 			return true

@@ -253,7 +253,8 @@ func TestJoinRefused(t *testing.T) {
 	}
 }
 
-// TestAServerOfAnOlderRelease knows nothing of servers that join: it is not the token that it refuses.
+// TestAServerOfAnOlderRelease knows nothing of servers that join: it is not the token that it refuses, and who joins asks again, for there
+// may be a newer one behind the same address.
 func TestAServerOfAnOlderRelease(t *testing.T) {
 	for name, answer := range map[string]string{
 		"401": `{"kind":"Status","code":401,"message":"Unauthorized"}`,
@@ -265,16 +266,23 @@ func TestAServerOfAnOlderRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := newSite(t, time.Now())
+			asked := 0
 			s.mux.HandleFunc(join.ServerPath, func(w http.ResponseWriter, _ *http.Request) {
+				if asked++; asked > 1 { // a newer one
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = io.WriteString(w, `{"kind":"Status","code":403,"message":"not you"}`)
+					return
+				}
 				w.WriteHeader(code)
 				_, _ = io.WriteString(w, answer)
 			})
+			var log bytes.Buffer
 			_, err = join.Server(t.Context(), join.ServerConfig{
 				Servers: []string{s.address}, Token: "server." + s.cluster.NodeToken.Pin + "." + s.cluster.NodeToken.Secret,
-				Name: "server-2", Address: "192.0.2.2:6443", Logger: slog.New(slog.DiscardHandler),
+				Name: "server-2", Address: "192.0.2.2:6443", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
-			if !errors.Is(err, join.ErrOlderServer) {
-				t.Error(err)
+			if !join.IsFinal(err) || !strings.Contains(err.Error(), "not you") || !strings.Contains(log.String(), join.ErrOlderServer.Error()) {
+				t.Errorf("%v, it said:\n%s", err, &log)
 			}
 		})
 	}
