@@ -20,10 +20,13 @@ import (
 )
 
 // memberRetryInterval is the time between two tries to become a member, and nameRetryInterval where another server has the name: only
-// somebody who removes either ends that.
+// somebody who removes either ends that. refusedRetryInterval is that between two tries to get the keys, for which somebody must write
+// another token, and start the server anew or wait.
 const (
 	memberRetryInterval = 5 * time.Second
 	nameRetryInterval   = 5 * time.Minute
+
+	refusedRetryInterval = 5 * time.Minute
 )
 
 var (
@@ -92,10 +95,10 @@ func (o *Options) validateJoin() error {
 }
 
 // adopted is the trust folder of a server that joins, which it gets with its first start.
-func (o *Options) adopted(ctx context.Context) (*trust.Cluster, error) {
+func (o *Parsed) adopted(ctx context.Context) (*trust.Cluster, error) {
 	cluster, err := trust.LoadCluster(o.trustDir())
 	if errors.Is(err, os.ErrNotExist) {
-		if err := o.adopt(ctx); err != nil {
+		if err := o.adoptAtLast(ctx); err != nil {
 			return nil, err
 		}
 		cluster, err = trust.LoadCluster(o.trustDir())
@@ -104,6 +107,23 @@ func (o *Options) adopted(ctx context.Context) (*trust.Cluster, error) {
 		return nil, err
 	}
 	return cluster, cluster.EnsureKubeconfigs(trust.Server{Name: o.Name, Endpoint: o.AdvertiseAddress}, recorded(cluster))
+}
+
+// adoptAtLast is adopt, again and again below a service manager, also after a refusal: a process that ended would be started again and again,
+// and ask the members each time.
+func (o *Parsed) adoptAtLast(ctx context.Context) error {
+	o.service.Does(o.Name+" asks servers of the cluster to let it join", nil)
+	for {
+		err := o.adopt(ctx)
+		if !o.service.IsManaged() || !join.IsFinal(err) {
+			return err
+		}
+		o.service.Does(fmt.Sprintf("%s may not join: %v", o.Name, err), nil)
+		o.Logger.Error("this server may not join the cluster", "retryIn", refusedRetryInterval, "err", err)
+		if !process.Sleep(ctx, refusedRetryInterval) {
+			return ctx.Err()
+		}
+	}
 }
 
 func (o *Options) adopt(ctx context.Context) error {

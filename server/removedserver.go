@@ -31,10 +31,7 @@ func (o *Parsed) answerRemoved(ctx context.Context, cluster *trust.Cluster) erro
 	var renewing sync.WaitGroup
 	renewing.Go(func() { identity.keeper.Run(ctx) })
 	defer o.service.Stopping()
-	o.service.Ready(why.Error())
-	renewing.Go(func() {
-		o.service.Watch(ctx, func(context.Context) error { return nil }) // it has no parts
-	})
+	o.service.Does(why.Error(), nil)
 	defer renewing.Wait()
 	defer cancel()
 	return removed.Serve(ctx, listener, identity.live, removed.Handler(o.Name, why), o.Logger)

@@ -137,6 +137,7 @@ func (o *Parsed) Run(ctx context.Context) error {
 	}
 	defer unlock()
 	o.service = sdnotify.Open(o.Logger)
+	defer o.service.Watch(ctx)()
 	cluster, err := o.trust(ctx, o.servers)
 	if err != nil {
 		return err
@@ -211,19 +212,22 @@ func (o *Parsed) waitFor(ctx context.Context, server *Server, cluster *trust.Clu
 // was removed.
 func (o *Parsed) ended(ctx context.Context, server *Server) error {
 	err := server.Wait(ctx)
-	if !errors.Is(err, raftstore.ErrRemoved) {
+	if errors.Is(err, raftstore.ErrRemoved) {
+		o.service.Does(err.Error(), nil)
+	} else {
 		o.service.Stopping()
 	}
 	return err
 }
 
-// tellManager tells the service manager that the server is ready, however late, and from then on that it makes progress.
+// tellManager tells the service manager that the server answers, then that it serves, however late: that needs most of the others, and what
+// waits for this process to start must not wait for them.
 func (o *Parsed) tellManager(ctx context.Context, server *Server) {
+	o.service.Does(o.Name+" waits for a majority of the servers", server.raftGoesOn) // until then the API waits too
 	if err := server.Ready(ctx); err != nil {
 		return // it stops before
 	}
-	o.service.Ready(o.Name + " serves the cluster")
-	o.service.Watch(ctx, server.Progress)
+	o.service.Does(o.Name+" serves the cluster", server.Progress)
 }
 
 // announce says when the server is ready, or that it waits for others.
@@ -248,7 +252,7 @@ func (o *Options) trustDir() string {
 }
 
 // trust loads what `cluster init` wrote. A server that is alone makes its own, one that joins gets it.
-func (o *Options) trust(ctx context.Context, servers []trust.Server) (*trust.Cluster, error) {
+func (o *Parsed) trust(ctx context.Context, servers []trust.Server) (*trust.Cluster, error) {
 	var cluster *trust.Cluster
 	var err error
 	switch {

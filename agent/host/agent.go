@@ -136,6 +136,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
+	service := sdnotify.Open(o.Logger)
+	defer service.Watch(ctx)()
+	started := o.tellManager(service)
 	known := o.known()
 	ip, ip6, err := o.nodeIP(slices.Concat(o.Servers, known.Now())) // by what was typed first: the address must not change by itself
 	if err != nil {
@@ -169,6 +172,11 @@ func Run(ctx context.Context, o Options) error {
 	var gossipPort atomic.Int32
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
+		<-ctx.Done()
+		service.Stopping()
+		return nil
+	})
+	group.Go(func() error {
 		membership.Run(ctx)
 		return nil
 	})
@@ -186,7 +194,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			started: o.tellManager(ctx, group),
+			started: started,
 			IP:      ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client,
 			claim: claim, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork, GossipPort: gossipPort.Load,
@@ -205,21 +213,11 @@ func claimOf(own *trust.Identity) (map[string]string, error) {
 	return map[string]string{trust.NodeKeyAnnotation: trust.KeyHash(certificate.RawSubjectPublicKeyInfo)}, nil
 }
 
-// tellManager tells the service manager when the agent stops and, once what it returns is called, that pods can run and go on.
-func (o *Options) tellManager(ctx context.Context, group *errgroup.Group) func(progress func(context.Context) error) {
-	service := sdnotify.Open(o.Logger)
-	group.Go(func() error {
-		<-ctx.Done()
-		service.Stopping()
-		return nil
-	})
-	return func(progress func(context.Context) error) {
-		service.Ready("node " + o.Name + " runs pods")
-		group.Go(func() error {
-			service.Watch(ctx, progress)
-			return nil
-		})
-	}
+// tellManager tells the service manager at once that the agent runs, for what it then waits for is other machines, and later, once what it
+// returns is called, that pods can run.
+func (o *Options) tellManager(service *sdnotify.Service) (started func(progress func(context.Context) error)) {
+	service.Does("node "+o.Name+" waits for a server of its cluster", nil)
+	return func(progress func(context.Context) error) { service.Does("node "+o.Name+" runs pods", progress) }
 }
 
 // followRevoked keeps a judge told of who is shut out.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -35,10 +36,10 @@ func manager(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Value(managerKey{}).(*managerSocket).UnixConn = conn
 }
 
-// told reads what the service manager is told until it is what is wanted.
+// told reads what the service manager is told until it is what is wanted. Nothing before may begin as a second argument says.
 func told(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: told REGEXP")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: told REGEXP [PREFIX]")
 	}
 	want, err := regexp.Compile(args[0])
 	ts.Check(err)
@@ -53,6 +54,9 @@ func told(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Logf("told %q", text[:n])
 		if want.Match(text[:n]) {
 			return
+		}
+		if len(args) > 1 && strings.HasPrefix(string(text[:n]), args[1]) {
+			ts.Fatalf("told %q before %s", text[:n], args[0])
 		}
 	}
 }

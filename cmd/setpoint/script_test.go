@@ -113,7 +113,7 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	gives-up NAME            a server ends by itself, soon and with an error
 //	said NAME REGEXP         a server, running or not, logs or has logged a line that matches
 //	service-manager          what starts from now on has a service manager, with a watchdog of a second
-//	told REGEXP              the service manager is told something that matches
+//	told REGEXP [PREFIX]     the service manager is told something that matches, and nothing before that begins so
 //	kubectl ARGS...          the embedded kubectl
 //	exits CODE COMMAND...    the command ends with this code
 //	eventually TIME REGEXP COMMAND...

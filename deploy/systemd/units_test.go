@@ -16,7 +16,7 @@ func TestUnits(t *testing.T) {
 			"CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER", "MemoryMax=60%", "NoNewPrivileges=yes", "ReadWritePaths=" + ServerWrites, "WantedBy=multi-user.target",
 		}, []string{"KillMode=process", "SuccessExitStatus"}},
 		"agent": {Agent, []string{
-			"Type=notify", "TimeoutStartSec=infinity", "WatchdogSec=2min", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
+			"Type=notify", "WatchdogSec=2min", "EnvironmentFile=/etc/setpoint/agent.env", "ExecStart=/usr/local/bin/setpoint agent", "Restart=always",
 			"MemoryMax=50%", "KillMode=process", "Delegate=yes", "WantedBy=multi-user.target",
 		}, []string{"SuccessExitStatus", "RestartPreventExitStatus", "NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "PrivateTmp"}},
 	} {
