@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -14,12 +13,10 @@ import (
 // progressPath is asked of the API: whatever it answers, its chain of handlers and the caches behind it go on.
 const progressPath = "/api/v1/namespaces/kube-system?resourceVersion=0"
 
-// Progress fails if a main part of this server has come to a stand: the loop of raft, or the API. A cluster without a leader, and an answer
-// that is an error, are progress: no new start of this server would mend them.
+// Progress fails if a main part of this server has come to a stand: the API. A cluster without a leader, and an answer
+// that is an error, are progress: no new start of this server would mend them. Raft is
+// not asked: its loop stands still, rightly, while a long snapshot arrives or is restored.
 func (s *Server) Progress(ctx context.Context) error {
-	if err := s.raftGoesOn(ctx); err != nil {
-		return fmt.Errorf("raft does not go on: %w", err)
-	}
 	config := s.RESTConfig(inprocess.Server)
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -34,14 +31,4 @@ func (s *Server) Progress(ctx context.Context) error {
 		return fmt.Errorf("the API does not answer: %w", err)
 	}
 	return answer.Body.Close()
-}
-
-// raftGoesOn takes half of the time that there is: while raft waits for a snapshot, all of its time passes.
-func (s *Server) raftGoesOn(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
-	}
-	return s.log.Progress(ctx)
 }

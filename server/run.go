@@ -223,7 +223,7 @@ func (o *Parsed) ended(ctx context.Context, server *Server) error {
 // tellManager tells the service manager that the server answers, then that it serves, however late: that needs most of the others, and what
 // waits for this process to start must not wait for them.
 func (o *Parsed) tellManager(ctx context.Context, server *Server) {
-	o.service.Does(o.Name+" waits for a majority of the servers", server.raftGoesOn) // until then the API waits too
+	o.service.Does(o.Name+" waits for a majority of the servers", nil) // until then the API waits too
 	if err := server.Ready(ctx); err != nil {
 		return // it stops before
 	}

@@ -136,9 +136,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	service := sdnotify.Open(o.Logger)
-	defer service.Watch(ctx)()
-	started := o.tellManager(service)
+	started := o.managed(ctx)
 	known := o.known()
 	ip, ip6, err := o.nodeIP(slices.Concat(o.Servers, known.Now())) // by what was typed first: the address must not change by itself
 	if err != nil {
@@ -172,11 +170,6 @@ func Run(ctx context.Context, o Options) error {
 	var gossipPort atomic.Int32
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		<-ctx.Done()
-		service.Stopping()
-		return nil
-	})
-	group.Go(func() error {
 		membership.Run(ctx)
 		return nil
 	})
@@ -194,8 +187,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			started: started,
-			IP:      ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client,
+			started: started, IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client,
 			claim: claim, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork, GossipPort: gossipPort.Load,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, traffic: traffic, Logger: o.Logger,
@@ -211,6 +203,14 @@ func claimOf(own *trust.Identity) (map[string]string, error) {
 		return nil, err
 	}
 	return map[string]string{trust.NodeKeyAnnotation: trust.KeyHash(certificate.RawSubjectPublicKeyInfo)}, nil
+}
+
+// managed is tellManager until ctx ends, when the service manager is told of that too.
+func (o *Options) managed(ctx context.Context) (started func(progress func(context.Context) error)) {
+	service := sdnotify.Open(o.Logger)
+	service.Watch(ctx) // it ends with ctx
+	context.AfterFunc(ctx, service.Stopping)
+	return o.tellManager(service)
 }
 
 // tellManager tells the service manager at once that the agent runs, for what it then waits for is other machines, and later, once what it

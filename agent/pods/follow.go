@@ -32,10 +32,13 @@ func (m *Manager) followEvents(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(done)
+		defer m.following.Store(false)
+		m.following.Store(true)
 		for {
 			select {
 			case <-ctx.Done():
 				return
+			case <-m.turn:
 			case e := <-queue:
 				m.Look(podOf(e))
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,9 @@ type Manager struct {
 	refusals refusals
 	// probeCounts are the results of all probes.
 	probeCounts probes.Counts
+	// following: the loop of events runs, which takes each turn.
+	following atomic.Bool
+	turn      chan struct{}
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -120,7 +124,7 @@ func New(cfg Config) *Manager {
 	if cfg.Listener == nil {
 		cfg.Listener = status.Nobody{}
 	}
-	return &Manager{Config: cfg, workers: map[types.UID]*worker{}, allocations: map[types.UID]*allocation{},
+	return &Manager{Config: cfg, workers: map[types.UID]*worker{}, turn: make(chan struct{}), allocations: map[types.UID]*allocation{},
 		mirrors: mirrors{all: map[types.UID]*corev1.Pod{}}}
 }
 

@@ -85,8 +85,8 @@ func (s *Service) Does(what string, progress func(context.Context) error) {
 // Stopping says that the process is about to end.
 func (s *Service) Stopping() { s.tell(daemon.SdNotifyStopping) }
 
-// Watch returns at once. From the first Does until what it returns is called, it asks again and again for the proof that Does has named, and
-// tells the watchdog each time that there was no error. Whatever hangs there keeps the watchdog untold, which is what it is for.
+// Watch returns at once. From the first Does until what it returns is called, it asks again and again for the proof that Does has named,
+// and tells the watchdog each time that there was no error. Whatever hangs there keeps the watchdog untold, which is what it is for.
 func (s *Service) Watch(ctx context.Context) (stop func()) {
 	if s.interval == 0 {
 		return func() {}

@@ -131,7 +131,7 @@ func (m *machine) restore(source io.ReadCloser) error {
 		m.replica.state.Adopt(held)
 		return nil
 	}
-	return m.replica.state.Restore(countedReader{source, &m.replica.snapshotBytes})
+	return m.replica.state.Restore(source)
 }
 
 // stateSnapshot is a state on its way to disk.

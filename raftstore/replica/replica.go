@@ -24,9 +24,6 @@ const closeLimit = 10 * time.Second
 
 // Replica is one member of the cluster, or one that is on its way to be.
 type Replica struct {
-	// snapshotBytes are those that were written to snapshots, or read to restore one, meanwhile: raft's main loop may wait for that.
-	snapshotBytes atomic.Uint64
-
 	cfg Config
 	// id is the member id under which raft runs. It, raft, log, stable and those
 	// that start makes may be used by others once running is set.
@@ -153,7 +150,7 @@ func (r *Replica) start(id string) error {
 	r.stable.RaftRuns()
 	var instance *raft.Raft
 	err := caught(func() (err error) {
-		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, r.stable, countedSnapshots{r.cfg.Storage.snapshots, &r.snapshotBytes}, r.transport)
+		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, r.stable, r.cfg.Storage.snapshots, r.transport)
 		return err
 	})
 	if refused := r.Failed(); refused != nil {

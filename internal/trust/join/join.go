@@ -132,8 +132,8 @@ func round(ctx context.Context, servers []string, ask func(ctx context.Context, 
 	return errors.Join(failures...)
 }
 
-// IsFinal reports whether an error is an answer that trying again does not change. That a server is of an older release is none: its upgrade
-// changes it, and behind its address may be newer ones too.
+// IsFinal reports whether an error is an answer that trying again does not change. That a server is of an older release is none: its
+// upgrade changes it, and behind its address may be newer ones too.
 func IsFinal(err error) bool {
 	for _, stands := range []error{ErrTokenRefused, ErrServerTokenRefused, ErrRefused, ErrWrongCluster, ErrClocksDiffer} {
 		if errors.Is(err, stands) {
