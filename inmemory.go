@@ -60,7 +60,8 @@ func (i *Image) Intercepted(intercept func(user string, r *http.Request, next ht
 // of objects; from then on it has revisions, watches, loops and nodes of its own. It runs until Stop or the end of ctx.
 func (i *Image) Start(ctx context.Context) (*Cluster, error) {
 	c := &Cluster{
-		config: i.config, settings: i.settings, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust.Copied(), clock: clusterclock.New(i.ahead),
+		config: i.config, settings: i.settings, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust.Copied(),
+		clock: clusterclock.New(i.ahead),
 	}
 	return c.start(ctx)
 }

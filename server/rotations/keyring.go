@@ -37,8 +37,8 @@ func (k KeyRing) Held() (uses string, trusts []string) {
 // New implements Mechanism.
 func (k KeyRing) New() (key []byte, fingerprint string, err error) { return k.Make() }
 
-// Follow implements Mechanism: what is wanted is added, then used, and only then the rest goes. Where nothing can be added, strangers that are
-// not used go before.
+// Follow implements Mechanism: what is wanted is added, then used, and only then the rest goes. Where nothing can be added,
+// strangers that are not used go before.
 func (k KeyRing) Follow(s rotation.State, keys rotation.Keys) error {
 	uses, trusts := s.Wanted()
 	for _, id := range trusts {
