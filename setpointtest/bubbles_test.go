@@ -34,7 +34,7 @@ var hopeless = map[string]struct {
 			return err
 		}))
 		c.Advance(time.Hour)
-	}, []string{"the time of the bubble of TestHopeless stands still, because this waits for the network (the process is listening at 127.0.0.1:",
+	}, []string{"the time of the bubble of TestHopeless has stood still for 2s, because this waits for the network (the process is listening at 127.0.0.1:",
 		"setpointtest_test.init.func", "bubbles_test.go:", "let the program open no port and no connection in a bubble"}},
 	"a goroutine that is left": {func(*testing.T, *setpointtest.Cluster) {
 		go func() {
@@ -61,7 +61,7 @@ func TestNothingHangsSilently(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			alone := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHopeless$", "-test.timeout=5m")
-			alone.Env = append(os.Environ(), playedAlone+"="+name)
+			alone.Env = append(os.Environ(), playedAlone+"="+name, "SETPOINTTEST_STANDSTILL=2s")
 			out, err := alone.CombinedOutput()
 			if err == nil {
 				t.Error("it passed")

@@ -16,7 +16,7 @@
 // Promises: everything has ended when the test ends, goroutines included. A mistake in using it fails the test at
 // the line of the caller, with one sentence that says what to do. Nothing is shared between clusters. Inside a
 // testing/synctest bubble the whole cluster runs in the bubble's time, and one whose time stands still, because a
-// goroutine waits for the network, ends the process within seconds and says which, where, and what to do.
+// goroutine waits for the network, ends the process within a minute or so and says which, where, and what to do.
 //
 // The methods of a Cluster belong to the test's goroutine, as t.Fatal does. What RESTConfig returns may be used
 // anywhere. Tested by its Examples, by itself in bubbles and outside, and in test/clients with controller-runtime.

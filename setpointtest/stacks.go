@@ -25,20 +25,22 @@ type goroutine struct {
 // header is the first line of a goroutine: goroutine 7 [chan receive (durable), 2 minutes, synctest bubble 1]:.
 var header = regexp.MustCompile(`^goroutine (\d+) [^\[]*\[([^,\]]*)(?:,[^\]]*?)??(?:, synctest bubble (\d+))?[^\]]*\]:\n`)
 
-// goroutines are all of the process. The world stands still meanwhile, for about a millisecond a thousand.
-func goroutines() (all []goroutine) {
-	text := make([]byte, stacksMin)
+// goroutines are all of the process, the caller first. The world stands still meanwhile, for about a millisecond a thousand, and once
+// more for each time that the text is larger than was expected: the caller keeps size for the next time. whole is false if it is
+// larger than all that is looked at.
+func goroutines(expected int) (all []goroutine, size int, whole bool) {
+	text := make([]byte, min(max(stacksMin, expected+expected/2), stacksMax))
 	n := runtime.Stack(text, true)
 	for n == len(text) && n < stacksMax {
-		text = make([]byte, 2*len(text))
+		text = make([]byte, min(2*len(text), stacksMax))
 		n = runtime.Stack(text, true)
 	}
-	for _, stack := range strings.Split(string(text[:n]), "\n\n") {
+	for stack := range strings.SplitSeq(string(text[:n]), "\n\n") {
 		if g, ok := parseGoroutine(stack); ok {
 			all = append(all, g)
 		}
 	}
-	return all
+	return all, n, n < stacksMax
 }
 
 func parseGoroutine(stack string) (goroutine, bool) {

@@ -87,7 +87,7 @@ func TestInExplore(t *testing.T) {
 // playedAlone marks the process that plays TestPlainOptions, which it ends.
 const playedAlone = "SETPOINTTEST_PLAIN_OPTIONS"
 
-// TestPlainOptions: a manager with a port in a bubble is told within seconds.
+// TestPlainOptions: a manager with a port in a bubble is told.
 func TestPlainOptions(t *testing.T) {
 	if os.Getenv(playedAlone) != "" {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,9 +100,9 @@ func TestPlainOptions(t *testing.T) {
 		return
 	}
 	alone := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPlainOptions$", "-test.timeout=5m")
-	alone.Env = append(os.Environ(), playedAlone+"=yes")
+	alone.Env = append(os.Environ(), playedAlone+"=yes", "SETPOINTTEST_STANDSTILL=2s")
 	out, err := alone.CombinedOutput()
-	for _, says := range []string{"the time of the bubble of TestPlainOptions stands still, because this waits for the network (the process is listening at 127.0.0.1:",
+	for _, says := range []string{"the time of the bubble of TestPlainOptions has stood still for 2s, because this waits for the network (the process is listening at 127.0.0.1:",
 		"sigs.k8s.io/controller-runtime/pkg/", "make the manager with the options that manager.Options(c) returns"} {
 		if err == nil || !strings.Contains(string(out), says) {
 			t.Errorf("%v: it did not say %q but\n%s", err, says, out)
