@@ -45,10 +45,10 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	return c.clock.Advance(d, func() error { return c.settle(ctx) })
 }
 
-// settle returns when several looks in a row have found that nobody has anything to do.
+// settle returns when several looks in a row have found that nobody has anything to do, or ctx has ended.
 func (c *Cluster) settle(ctx context.Context) error {
 	began, at := time.Now(), c.Revision()
-	for quiet := 0; quiet < settleLooks && time.Since(began) < settleMax; quiet++ {
+	for quiet := 0; quiet < settleLooks && ctx.Err() == nil && time.Since(began) < settleMax; quiet++ {
 		for range settleYields {
 			runtime.Gosched()
 		}

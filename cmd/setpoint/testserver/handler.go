@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,6 +56,14 @@ func notFound(format string, args ...any) error {
 	return refusal{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
+// asked is a refusal as it is, and another error as that of who asked.
+func asked(err error) error {
+	if _, is := errors.AsType[refusal](err); is || err == nil || errors.Is(err, errEnded) {
+		return err
+	}
+	return badRequest("%v", err)
+}
+
 // Handler answers the requests.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -107,8 +116,8 @@ func (s *Server) create(r *http.Request) (answer Answer, err error) {
 	if err := decoder.Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
 		return answer, badRequest("the body is not a cluster: %v", err)
 	}
-	answer.Cluster, err = s.hold(wanted.Session, func() (*setpoint.Cluster, error) {
-		return setpoint.Start(s.ctx, setpoint.Config{InMemory: true, SimulatedNodes: wanted.Nodes, Replicas: wanted.Replicas,
+	answer.Cluster, err = s.hold(r.Context(), wanted.Session, wanted.Nodes, func(ctx context.Context) (*setpoint.Cluster, error) {
+		return setpoint.Start(ctx, setpoint.Config{InMemory: true, SimulatedNodes: wanted.Nodes, Replicas: wanted.Replicas,
 			APIOnly: wanted.APIOnly, Loops: wanted.Loops, DisabledAdmission: wanted.DisabledAdmission})
 	})
 	return answer, err
@@ -132,9 +141,9 @@ func (s *Server) fork(r *http.Request) (answer Answer, err error) {
 	}
 	image, err := c.image(r.Context())
 	if err != nil {
-		return answer, badRequest("%v", err)
+		return answer, asked(err)
 	}
-	answer.Cluster, err = s.hold(c.session, func() (*setpoint.Cluster, error) { return image.Start(s.ctx) })
+	answer.Cluster, err = s.hold(r.Context(), c.session, c.nodes, image.Start)
 	return answer, err
 }
 
@@ -147,7 +156,7 @@ func (s *Server) mark(r *http.Request) (answer Answer, err error) {
 	answer.Mark = s.name("mark-")
 	s.mu.Unlock()
 	if err := c.mark(r.Context(), answer.Mark); err != nil {
-		return Answer{}, badRequest("%v", err)
+		return Answer{}, asked(err)
 	}
 	return answer, nil
 }
@@ -155,7 +164,9 @@ func (s *Server) mark(r *http.Request) (answer Answer, err error) {
 func (s *Server) reset(r *http.Request) (answer Answer, err error) {
 	c, err := s.named(r)
 	if err == nil {
-		err = c.reset(r.Context(), s.ctx, r.PathValue("mark"))
+		err = c.reset(r.Context(), r.PathValue("mark"), func(ctx context.Context, from *setpoint.Image) (*setpoint.Cluster, error) {
+			return s.start(ctx, from.Start)
+		})
 	}
 	return answer, err
 }
@@ -179,8 +190,7 @@ func (s *Server) switchNode(r *http.Request) (answer Answer, err error) {
 	}
 	switch state := r.PathValue("state"); state {
 	case "on", "off":
-		c.switchNode(r.PathValue("node"), state == "on")
-		return answer, nil
+		return answer, c.switchNode(r.Context(), r.PathValue("node"), state == "on")
 	default:
 		return answer, badRequest("a node can be switched on or off, not %q", state)
 	}
@@ -200,7 +210,7 @@ func (s *Server) kubeconfig(w http.ResponseWriter, r *http.Request) {
 	c, err := s.named(r)
 	var text []byte
 	if err == nil {
-		text, err = c.open()
+		text, err = c.open(r.Context())
 	}
 	if err != nil {
 		say(w, Answer{}, err)

@@ -20,11 +20,16 @@ const (
 	// clustersMax and marksMax bound what one server, and one cluster, holds.
 	clustersMax = 200
 	marksMax    = 1000
+	// startsMax is how many clusters start at once: the others wait.
+	startsMax = 4
 	// bodyMax is the largest request, in bytes.
 	bodyMax = 64 << 10
 	// headerTimeout is how long a client may take to say what it asks.
 	headerTimeout = 10 * time.Second
 )
+
+// errGone refuses what is asked of a cluster that has ended meanwhile.
+var errGone = notFound("the cluster has ended: it was deleted, or its session has ended")
 
 var errEnded = errors.New("the server ends: start another one")
 
@@ -40,6 +45,9 @@ type Server struct {
 	idle     time.Duration
 	mu       sync.Mutex
 	clusters map[string]*cluster
+	// places are taken by clusters that start; starts has a token of each that starts now.
+	places   int
+	starts   chan struct{}
 	sessions map[string]bool
 	// last numbers clusters, sessions and marks.
 	last int
@@ -57,7 +65,10 @@ func New(ctx context.Context, config Config) *Server {
 	if config.Idle == 0 {
 		config.Idle = DefaultIdle
 	}
-	s := &Server{ctx: ctx, idle: config.Idle, clusters: map[string]*cluster{}, sessions: map[string]bool{}, ended: make(chan struct{})}
+	s := &Server{
+		ctx: ctx, idle: config.Idle, clusters: map[string]*cluster{}, sessions: map[string]bool{},
+		starts: make(chan struct{}, startsMax), ended: make(chan struct{}),
+	}
 	s.timer = time.AfterFunc(s.idle, s.expire)
 	return s
 }
@@ -140,45 +151,92 @@ func (s *Server) name(prefix string) string {
 	return fmt.Sprintf("%s%d", prefix, s.last)
 }
 
+// starter starts a cluster, which lives as long as ctx.
+type starter func(ctx context.Context) (*setpoint.Cluster, error)
+
 // hold keeps a cluster that start makes, for a session or for all.
-func (s *Server) hold(session string, start func() (*setpoint.Cluster, error)) (string, error) {
-	if err := s.room(session); err != nil {
+func (s *Server) hold(ctx context.Context, session string, nodes int, start starter) (string, error) {
+	if err := s.takePlace(session); err != nil {
 		return "", err
 	}
-	started, err := start()
+	c, err := s.ready(ctx, session, nodes, start)
 	if err != nil {
-		return "", badRequest("%v", err)
+		s.leavePlace()
+		return "", err
 	}
-	c := &cluster{current: started, session: session, marks: map[string]*setpoint.Image{}}
+	id, err := s.keep(c)
+	if err != nil {
+		return "", errors.Join(err, c.stop())
+	}
+	return id, nil
+}
+
+// ready returns a cluster that start made when it serves.
+func (s *Server) ready(ctx context.Context, session string, nodes int, start starter) (*cluster, error) {
+	started, err := s.start(ctx, start)
+	if err != nil {
+		return nil, asked(err)
+	}
+	c := newCluster(s.ctx, started, session, nodes)
 	if err := started.Ready(s.ctx); err != nil {
-		return "", errors.Join(err, c.stop())
+		return nil, errors.Join(err, c.stop())
 	}
+	return c, nil
+}
+
+// start starts a cluster when it is its turn, unless ctx ends before.
+func (s *Server) start(ctx context.Context, start starter) (*setpoint.Cluster, error) {
+	select {
+	case s.starts <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.ctx.Done():
+		return nil, errEnded
+	}
+	defer func() { <-s.starts }()
+	return start(s.ctx)
+}
+
+// takePlace counts a cluster before it starts, so that no more start than may be held.
+func (s *Server) takePlace(session string) error {
 	s.mu.Lock()
-	if err := s.full(session); err != nil {
-		s.mu.Unlock()
-		return "", errors.Join(err, c.stop())
-	}
 	defer s.mu.Unlock()
+	if len(s.clusters)+s.places >= clustersMax {
+		return refusal{http.StatusTooManyRequests, fmt.Sprintf("there are %d clusters, the most that one server holds: delete those that are done", clustersMax)}
+	}
+	err := s.refuses(session)
+	if err == nil {
+		s.places++
+	}
+	return err
+}
+
+func (s *Server) leavePlace() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places--
+}
+
+// keep names the cluster, which is in the place that was taken for it, if its session is still there.
+func (s *Server) keep(c *cluster) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places--
+	if err := s.refuses(c.session); err != nil {
+		return "", err
+	}
 	id := s.name("cluster-")
 	s.clusters[id] = c
 	return id, nil
 }
 
-func (s *Server) room(session string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.full(session)
-}
-
-// full says why no cluster can be taken. The lock is held.
-func (s *Server) full(session string) error {
+// refuses says why no cluster is taken for the session. The lock is held.
+func (s *Server) refuses(session string) error {
 	switch {
 	case s.over:
 		return errEnded
 	case session != "" && !s.sessions[session]:
 		return notFound("there is no session %q: it has ended, and what it made with it", session)
-	case len(s.clusters) >= clustersMax:
-		return refusal{http.StatusTooManyRequests, fmt.Sprintf("there are %d clusters, the most that one server holds: delete those that are done", clustersMax)}
 	}
 	return nil
 }
