@@ -34,7 +34,7 @@ func newTestServer() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "path of the socket (default: in this user's cache)")
-	cmd.Flags().DurationVar(&config.Idle, "idle", testserver.DefaultIdle, "end when there was no session and no request for so long")
+	cmd.Flags().DurationVar(&config.Idle, "idle", testserver.DefaultIdle, "end when there was no session and no request for so long; while it holds clusters, an hour at least")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if config.Idle <= 0 {
 			return usageError{fmt.Errorf("--idle must be more than 0, such as 1m")}

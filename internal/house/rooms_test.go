@@ -26,7 +26,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint/install"}, "`setpoint install` and `uninstall`: what is put where on a machine", []string{"agent/{host,reset}", "deploy/systemd", "internal/{process,trust}", "internal/trust/{join,jointoken}", "server", "server/admin"}, "a machine joins before anything is written, so that a refusal changes nothing"},
 	{[]string{"cmd/setpoint/upgrade"}, "how a cluster comes to the release of the asking program", []string{"cmd/setpoint/clusterstatus"}, "it changes nothing"},
 	{[]string{"cmd/setpoint/spelling"}, "the names that somebody may have meant", nil, ""},
-	{[]string{"cmd/setpoint/testserver"}, "clusters in memory for tests in any language: requests, sessions, and when the process ends", []string{"."}, ""},
+	{[]string{"cmd/setpoint/testserver"}, "clusters in memory for tests in any language: requests, sessions, and when the process ends", []string{".", "internal/process"}, ""},
 	{[]string{"cmd/setpoint/token"}, "what `setpoint token` asks for and prints", []string{"internal/trust", "internal/trust/jointoken", "server/admin"}, ""},
 	{[]string{"cmd/setpoint/upstreamflags"}, "what there is instead of flags of upstream's API server", nil, "who brings a flag along learns why it is not there"},
 	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{".", "apiserver/admission/choice", "apiserver/runtimeconfig", "internal/gates"}, "suites that use envtest run unchanged"},

@@ -12,6 +12,13 @@ import (
 	"github.com/setpoint-io/setpoint"
 )
 
+const (
+	// clustersPath is where clusters are made, by the only request that has a body.
+	clustersPath = "/clusters"
+	// advanceMax is how much time passes at most by one request, which takes seconds for an hour.
+	advanceMax = 7 * 24 * time.Hour
+)
+
 // Clusters is what POST /clusters asks for. The zero value is an API server with all control loops and no nodes.
 type Clusters struct {
 	// Nodes are simulated.
@@ -70,7 +77,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /version", s.answering(func(*http.Request) (Answer, error) {
 		return Answer{Protocol: Protocol, Version: setpoint.Version}, nil
 	}))
-	mux.HandleFunc("POST /clusters", s.answering(s.create))
+	mux.HandleFunc("POST "+clustersPath, s.answering(s.create))
 	mux.HandleFunc("POST /clusters/{cluster}/fork", s.answering(s.fork))
 	mux.HandleFunc("POST /clusters/{cluster}/marks", s.answering(s.mark))
 	mux.HandleFunc("POST /clusters/{cluster}/reset/{mark}", s.answering(s.reset))
@@ -85,12 +92,26 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
+// clean refuses what would be ignored: query parameters, and a body of what is not POST /clusters.
+func clean(r *http.Request) error {
+	switch {
+	case r.URL.RawQuery != "":
+		return badRequest("%s %s: it takes no query parameters", r.Method, r.URL.Path)
+	case r.ContentLength != 0 && r.URL.Path != clustersPath:
+		return badRequest("%s %s: it takes no body", r.Method, r.URL.Path)
+	}
+	return nil
+}
+
 // answering makes a handler of a function.
 func (s *Server) answering(do func(r *http.Request) (Answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer s.enter()()
 		r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
-		answer, err := do(r)
+		answer, err := Answer{}, clean(r)
+		if err == nil {
+			answer, err = do(r)
+		}
 		say(w, answer, err)
 	}
 }
@@ -109,12 +130,23 @@ func say(w http.ResponseWriter, answer Answer, err error) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
+// decode reads the body, which may be empty, and nothing after it.
+func decode(body io.Reader, wanted *Clusters) error {
+	decoder := json.NewDecoder(body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(wanted); err != nil && !errors.Is(err, io.EOF) {
+		return badRequest("the body is not a cluster: %v", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return badRequest("the body is not a cluster: there is more after the cluster")
+	}
+	return nil
+}
+
 func (s *Server) create(r *http.Request) (answer Answer, err error) {
 	var wanted Clusters
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&wanted); err != nil && !errors.Is(err, io.EOF) {
-		return answer, badRequest("the body is not a cluster: %v", err)
+	if err := decode(r.Body, &wanted); err != nil {
+		return answer, err
 	}
 	answer.Cluster, err = s.hold(r.Context(), wanted.Session, wanted.Nodes, func(ctx context.Context) (*setpoint.Cluster, error) {
 		return setpoint.Start(ctx, setpoint.Config{InMemory: true, SimulatedNodes: wanted.Nodes, Replicas: wanted.Replicas,
@@ -180,6 +212,9 @@ func (s *Server) advance(r *http.Request) (answer Answer, err error) {
 	if err != nil || d < 0 {
 		return answer, badRequest("%q is no time that passes: write 90s, 7m or 1h30m", r.PathValue("duration"))
 	}
+	if d > advanceMax {
+		return answer, badRequest("%s is too long: at most %v pass at once", r.PathValue("duration"), advanceMax)
+	}
 	return answer, c.advance(r.Context(), d)
 }
 
@@ -207,8 +242,12 @@ func (s *Server) remove(r *http.Request) (answer Answer, err error) {
 // kubeconfig answers with the file itself.
 func (s *Server) kubeconfig(w http.ResponseWriter, r *http.Request) {
 	defer s.enter()()
-	c, err := s.named(r)
 	var text []byte
+	err := clean(r)
+	var c *cluster
+	if err == nil {
+		c, err = s.named(r)
+	}
 	if err == nil {
 		text, err = c.open(r.Context())
 	}
@@ -223,6 +262,10 @@ func (s *Server) kubeconfig(w http.ResponseWriter, r *http.Request) {
 // session stays open as long as the client does. What it made ends with it.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	defer s.enter()()
+	if err := clean(r); err != nil {
+		say(w, Answer{}, err)
+		return
+	}
 	s.mu.Lock()
 	id := s.name("session-")
 	s.sessions[id] = true

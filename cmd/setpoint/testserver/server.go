@@ -17,6 +17,8 @@ const (
 	Protocol = 1
 	// DefaultIdle is how long the server stays when nobody uses it.
 	DefaultIdle = time.Minute
+	// HeldIdle is how long it stays at least while it holds clusters: who uses their ports alone is not seen.
+	HeldIdle = time.Hour
 	// clustersMax and marksMax bound what one server, and one cluster, holds.
 	clustersMax = 200
 	marksMax    = 1000
@@ -35,7 +37,7 @@ var errEnded = errors.New("the server ends: start another one")
 
 // Config is a server.
 type Config struct {
-	// Idle is how long it stays when it has no session and no request; 0: DefaultIdle.
+	// Idle is how long it stays when it has no session and no request; 0: DefaultIdle. While it holds clusters it is at least HeldIdle.
 	Idle time.Duration
 }
 
@@ -131,9 +133,17 @@ func (s *Server) enter() (leave func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.uses--; s.uses == 0 && !s.over {
-			s.timer.Reset(s.idle)
+			s.timer.Reset(s.patience())
 		}
 	}
+}
+
+// patience is how long nobody may ask for anything. The lock is held.
+func (s *Server) patience() time.Duration {
+	if len(s.clusters) > 0 {
+		return max(s.idle, HeldIdle)
+	}
+	return s.idle
 }
 
 func (s *Server) expire() {

@@ -230,12 +230,39 @@ func TestIdle(t *testing.T) {
 	})
 }
 
+// TestIdleWithClusters: a server that holds a cluster without a session stays for an hour after the last request, since who uses the
+// cluster's port is not seen, and for a minute once it is deleted.
+func TestIdleWithClusters(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deletes bool
+		stays   time.Duration
+	}{"held": {false, time.Hour}, "deleted": {true, time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := testserver.New(t.Context(), testserver.Config{})
+				id := inProcess(s).must(t, "POST", "/clusters", `{"apiOnly": true}`).Cluster
+				if tc.deletes {
+					inProcess(s).must(t, "DELETE", "/clusters/"+id, "")
+				}
+				asked := time.Now()
+				<-s.Ended()
+				if stayed := time.Since(asked); stayed != tc.stays {
+					t.Errorf("it stayed for %v", stayed)
+				}
+				if err := s.Stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestRefusals: what is not understood is refused with a sentence.
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testserver.New(t.Context(), testserver.Config{})
 		ask := inProcess(s)
-		id := ask.must(t, "POST", "/clusters", `{"apiOnly": true}`).Cluster
+		id := ask.must(t, "POST", "/clusters", `{"apiOnly": true, "nodes": 1}`).Cluster
 		several := ask.must(t, "POST", "/clusters", `{"apiOnly": true, "replicas": 3}`).Cluster
 		for _, tc := range []struct {
 			method, path, body string
@@ -255,6 +282,16 @@ func TestRefusals(t *testing.T) {
 			{"POST", "/clusters/" + id + "/advance/soon", "", 400, `\"soon\" is no time that passes`},
 			{"POST", "/clusters/" + id + "/advance/-1h", "", 400, `\"-1h\" is no time that passes`},
 			{"POST", "/clusters/" + id + "/nodes/sim-1/away", "", 400, `switched on or off, not \"away\"`},
+			{"POST", "/clusters/" + id + "/nodes/sim-2/off", "", 400, `the cluster simulates no node \"sim-2\": it has 1`},
+			{"POST", "/clusters/" + id + "/nodes/sim-01/off", "", 400, `simulates no node \"sim-01\"`},
+			{"POST", "/clusters/" + id + "/advance/168h1s", "", 400, "at most 168h0m0s pass at once"},
+			{"POST", "/clusters", `{"nodes": 1} {"nodes": 2}`, 400, "there is more after the cluster"},
+			{"POST", "/clusters", `{"nodes": 1}x`, 400, "there is more after the cluster"},
+			{"POST", "/clusters/" + id + "/marks", "{}", 400, "it takes no body"},
+			{"DELETE", "/clusters/" + id, `{"dryRun": true}`, 400, "it takes no body"},
+			{"GET", "/session", "{}", 400, "it takes no body"},
+			{"GET", "/clusters/" + id + "/kubeconfig", "{}", 400, "it takes no body"},
+			{"POST", "/clusters?nodes=3", "", 400, "it takes no query parameters"},
 			{"GET", "/cluster", "", 404, "there is no GET /cluster: setpoint testserver --help lists the requests"},
 		} {
 			if code, text := ask(t, tc.method, tc.path, tc.body); code != tc.code || !strings.Contains(text, tc.says) {
@@ -281,7 +318,22 @@ func TestLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Close()
+	// Somebody takes the socket away: the lock still keeps a second server off, and the end of the first leaves what is there now.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := testserver.Listen(path); err == nil || !strings.Contains(err.Error(), "a test server answers at "+path+" already") {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "other" {
+		t.Errorf("it took away what is not its own: %v", err)
+	}
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
