@@ -92,7 +92,9 @@ func (c *cluster) mark(ctx context.Context, name string) error {
 }
 
 // reset takes the cluster back to a mark: start starts what is in its place. It has no port until it is asked for a kubeconfig again.
-func (c *cluster) reset(ctx context.Context, mark string, start func(ctx context.Context, from *setpoint.Image) (*setpoint.Cluster, error)) error {
+func (c *cluster) reset(
+	ctx context.Context, mark string, start func(ctx context.Context, from *setpoint.Image) (*setpoint.Cluster, error),
+) error {
 	return c.do(ctx, func(ctx context.Context) error {
 		image, known := c.marks[mark]
 		if !known {
