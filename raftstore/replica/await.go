@@ -24,14 +24,6 @@ func (r *Replica) await(ctx context.Context, begin func() raft.Future) error {
 	}
 }
 
-// Turned returns once raft's main loop, if it runs, has turned, whoever leads. It fails if ctx ends before, or the replica stops itself.
-func (r *Replica) Turned(ctx context.Context) error {
-	if r.started() {
-		_ = r.await(ctx, r.raft.VerifyLeader) // that it answers says all
-	}
-	return errors.Join(r.Failed(), ctx.Err())
-}
-
 // answer waits for raft's answer, or until it has shut down without one: what was asked
 // for may have happened then, or not.
 func (r *Replica) answer(future raft.Future) error {

@@ -171,11 +171,15 @@ func (r *Rotations) takeKind(kind rotation.Kind, text string) {
 	r.follow(kind, f)
 }
 
-// follow holds what the state wants; mu is held.
+// follow holds what the state wants; mu is held. What stays a problem is logged once.
 func (r *Rotations) follow(kind rotation.Kind, f *followed) {
+	before := f.problem
 	f.problem = ""
 	if err := r.config.Mechanisms[kind].Follow(f.state, f.keys); err != nil {
 		f.problem = err.Error()
+		if f.problem == before {
+			return
+		}
 		r.config.Logger.Error("this server cannot follow a rotation", "kind", kind, "phase", f.state.Phase, "nextTry", retryInterval, "err", err)
 	}
 }

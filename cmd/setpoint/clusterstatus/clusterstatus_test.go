@@ -65,6 +65,8 @@ func TestVerdict(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	ending := up("a", "a", 1, "a")
 	ending.Status.Certificates = []trust.Expiry{{Name: "server", Expires: now.Add(time.Hour)}}
+	stuck := up("a", "a", 1, "a")
+	stuck.Status.Held = []rotation.Held{{Kind: rotation.Serving}, {Kind: rotation.AccountKey, Problem: "no space left"}}
 	late, inTime := up("a", "a", 1, "a"), up("a", "a", 1, "a")
 	late.Status.Backups = &backups.State{Due: now.Add(-time.Hour), Last: now.Add(-25 * time.Hour).UTC()}
 	inTime.Status.Backups = &backups.State{Due: now.Add(-time.Minute)}
@@ -85,6 +87,7 @@ func TestVerdict(t *testing.T) {
 		{[]Server{up("a", "a", 1, "a", "!b"), down("b")}, "! b, which has no vote yet, does not answer"},
 		{[]Server{full}, "! a: its disk is full, and it falls behind"},
 		{[]Server{ending}, "! a: the certificate of the server ends on 2001-09-09"},
+		{[]Server{stuck}, "! a: it cannot follow the rotation of sa-key: no space left"},
 		{[]Server{late}, "! a: no backup since 2001-09-08T00:46:40Z: see its log"},
 		{[]Server{inTime}, "the server is up"},
 		{[]Server{down("a")}, "! no server answers: nothing can be read or written by these addresses"},

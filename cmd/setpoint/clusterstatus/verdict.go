@@ -84,11 +84,17 @@ func sinceWhen(last time.Time) string {
 	return last.Format(time.RFC3339)
 }
 
-// troubles are those of servers that answer: their disks, backups that are late, and certificates that nobody has renewed.
+// troubles are those of servers that answer: their disks, backups that are late, certificates that nobody has renewed, and keys that they
+// could not exchange.
 func troubles(servers []Server, now time.Time) (problems []string) {
 	for _, s := range servers {
 		if s.Status == nil {
 			continue
+		}
+		for _, held := range s.Status.Held {
+			if held.Problem != "" {
+				problems = append(problems, fmt.Sprintf("%s: it cannot follow the rotation of %s: %s", s.Name, held.Kind, held.Problem))
+			}
 		}
 		switch {
 		case s.Status.FullDisk:
