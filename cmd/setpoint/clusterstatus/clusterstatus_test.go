@@ -107,6 +107,7 @@ func TestVerdict(t *testing.T) {
 func TestRotationsAreTold(t *testing.T) {
 	now := time.Unix(1e9, 0).UTC()
 	in := rotation.State{Kind: rotation.AccountKey, Generation: 2, Phase: rotation.Trust, From: "x", To: "y", Started: now, Since: now}
+	in.KeepOld.Duration, in.HeldSince = time.Hour, &now
 	a, b := up("a", "a", 1, "a", "b", "c"), up("b", "a", 1, "a", "b", "c")
 	b.Status.Rotations = []rotation.State{in}
 	in.Phase, in.Since = rotation.Use, now.Add(time.Second)
@@ -115,7 +116,7 @@ func TestRotationsAreTold(t *testing.T) {
 	var out strings.Builder
 	printRotations(&out, []Server{a, b, down("c")}, now)
 	want := "\nsa-key: rotation 2 of 2001-09-09T01:46:40Z is in the phase use since 2001-09-09T01:46:41Z; it waits for " +
-		"b: its release cannot rotate sa-key: upgrade it, c: connection refused; it lasts until 2001-09-09T01:46:41Z\n"
+		"b: its release cannot rotate sa-key: upgrade it, c: connection refused; it lasts until 2001-09-09T02:46:40Z\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
