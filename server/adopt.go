@@ -109,9 +109,8 @@ func (o *Parsed) adopted(ctx context.Context) (*trust.Cluster, error) {
 	return cluster, cluster.EnsureKubeconfigs(trust.Server{Name: o.Name, Endpoint: o.AdvertiseAddress}, recorded(cluster))
 }
 
-// adoptAtLast is adopt, again and again below a service manager, also after a refusal: a process that ended would be started again
-// and again,
-// and ask the members each time.
+// adoptAtLast is adopt, again and again below a service manager, also after a refusal: a process that ended would be started again and
+// again, and ask the members each time.
 func (o *Parsed) adoptAtLast(ctx context.Context) error {
 	o.service.Does(o.Name+" asks servers of the cluster to let it join", nil)
 	for {

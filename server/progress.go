@@ -13,9 +13,9 @@ import (
 // progressPath is asked of the API: whatever it answers, its chain of handlers and the caches behind it go on.
 const progressPath = "/api/v1/namespaces/kube-system?resourceVersion=0"
 
-// Progress fails if a main part of this server has come to a stand: the API. A cluster without a leader, and an answer
-// that is an error, are progress: no new start of this server would mend them. Raft is
-// not asked: its loop stands still, rightly, while a long snapshot arrives or is restored.
+// Progress fails if the API of this server has come to a stand. A cluster without a leader, and an answer that is an error, are
+// progress: no new start of this server would mend them. Raft is not asked: its loop stands still, rightly, while a long snapshot
+// arrives or is restored.
 func (s *Server) Progress(ctx context.Context) error {
 	config := s.RESTConfig(inprocess.Server)
 	transport, err := rest.TransportFor(config)

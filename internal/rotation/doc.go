@@ -7,8 +7,8 @@
 //
 // The state is in the replicated store, so that a leader that dies, servers that were away and backups keep it. The keys stand beside it,
 // sealed with a key that only servers have (trust.Locker), together with all that the state says: who may write ConfigMaps can neither
-// read nor change it; an older state that somebody puts back is followed. Servers follow it, and their leader acts
-// on it (server/rotations); apiserver/admission/rotations guards it.
+// read nor change it; an older state that somebody puts back is followed. Servers follow it, and their leader acts on it
+// (server/rotations); apiserver/admission/rotations guards it.
 //
 // Tested with tables: each phase with members that are away, that are too old, and with aborts.
 package rotation

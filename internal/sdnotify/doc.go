@@ -1,6 +1,6 @@
 // Package sdnotify tells the service manager that started this process how it is: systemd, by sd_notify(3).
 //
-// It owns what is told and when (Service): once that the process runs, what it does, again and again that its main parts make progress, and
+// It owns what is told and when (Service): once that the process runs, what it does, again and again that it makes progress, and
 // that it stops. It does not own what progress is: server and agent/host, which call it, bring that as a function. The environment is read
 // by go-systemd, whose sender has no deadline. It calls nothing of ours.
 //

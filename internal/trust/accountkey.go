@@ -52,7 +52,7 @@ func parseAccountKeys(text []byte) (keys []AccountKey, rotated bool, err error) 
 		return nil, false, fmt.Errorf("service account key: %w", err)
 	}
 	for _, key := range private {
-		id, err := AccountKeyID(&key.PublicKey)
+		id, err := accountKeyID(&key.PublicKey)
 		if err != nil {
 			return nil, false, err
 		}
@@ -69,8 +69,8 @@ func encodeAccountKeys(keys []AccountKey, rotated bool) ([]byte, error) {
 	return encodeKeys(private, rotated)
 }
 
-// AccountKeyID names a key by its hash, as upstream does.
-func AccountKeyID(public *ecdsa.PublicKey) (string, error) {
+// accountKeyID names a key by its hash, as upstream does.
+func accountKeyID(public *ecdsa.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
 		return "", fmt.Errorf("service account key: %w", err)

@@ -79,7 +79,7 @@ func (k *Keeper) renew(now time.Time) error {
 	k.mu.Lock()
 	var own error
 	if k.live.NeedsRenewal(now) {
-		own = k.renewOwn(now, k.cluster.Server)
+		own = k.renewOwn(now)
 	}
 	k.mu.Unlock()
 	return errors.Join(own, k.cluster.RenewAdmin(now))
@@ -109,8 +109,8 @@ func (k *Keeper) Issued() time.Time {
 }
 
 // renewOwn uses a certificate that could not be written to the folder all the same.
-func (k *Keeper) renewOwn(now time.Time, get func(Server, time.Time) (*Identity, error)) error {
-	id, err := get(k.server, now)
+func (k *Keeper) renewOwn(now time.Time) error {
+	id, err := k.cluster.Server(k.server, now)
 	if err != nil {
 		var issueErr error
 		if id, issueErr = k.cluster.CA.IssueServer(k.server, now); issueErr != nil {

@@ -23,24 +23,13 @@ var (
 	ErrTooManyKeys = fmt.Errorf("there are %d already: drop one first", ringKeysMax)
 )
 
-// Rotating is a secret of which a cluster may have several values for a while: all are believed, and one of them is used. To replace it,
-// every server adds the new value, then every server uses it, then every server drops the old one. Each step may be repeated: it changes
-// nothing the second time. Its file is replaced as a whole, so after a crash a step was taken or not.
-type Rotating interface {
-	// Add believes a further value, whose text New of its kind has made, and returns what it is called: no secret.
-	Add(text []byte) (id string, err error)
-	// Use uses a value that was added, or fails with ErrNoKey.
-	Use(id string) error
-	// Drop forgets a value, or fails with ErrKeyInUse.
-	Drop(id string) error
-	// IDs are the values; the first one is used.
-	IDs() []string
-}
-
 // ringKey is one value of a secret.
 type ringKey interface{ ID() string }
 
-// Ring is a Rotating that connections and requests read while it changes. It is safe for concurrent use.
+// Ring is a secret of which a cluster may have several values for a while: all are believed, and one of them is used. To replace it, every
+// server adds the new value, then every server uses it, then every server drops the old one. Each step may be repeated: it changes nothing
+// the second time. Its file is replaced as a whole, so after a crash a step was taken or not. Connections and requests read it while it
+// changes: it is safe for concurrent use.
 type Ring[K ringKey] struct {
 	form ringForm[K]
 	// file keeps the values; "": they end with the process.
@@ -49,8 +38,6 @@ type Ring[K ringKey] struct {
 	mu  sync.Mutex
 	now atomic.Pointer[[]K]
 }
-
-var _ Rotating = (*Ring[AccountKey])(nil)
 
 // ringForm is how values of a kind are written.
 type ringForm[K ringKey] struct {
@@ -84,7 +71,7 @@ func (r *Ring[K]) Now() *[]K { return r.now.Load() }
 // Used is the value in use.
 func (r *Ring[K]) Used() K { return (*r.Now())[0] }
 
-// IDs implements Rotating.
+// IDs are what the values are called; the first one is used.
 func (r *Ring[K]) IDs() (ids []string) {
 	for _, key := range *r.Now() {
 		ids = append(ids, key.ID())
@@ -92,7 +79,7 @@ func (r *Ring[K]) IDs() (ids []string) {
 	return ids
 }
 
-// Add implements Rotating.
+// Add believes a further value, whose text New of its kind has made, and returns what it is called: no secret.
 func (r *Ring[K]) Add(text []byte) (id string, err error) {
 	added, _, err := r.form.parse(text)
 	if err != nil {
@@ -112,7 +99,7 @@ func (r *Ring[K]) Add(text []byte) (id string, err error) {
 	})
 }
 
-// Use implements Rotating.
+// Use uses a value that was added, or fails with ErrNoKey.
 func (r *Ring[K]) Use(id string) error {
 	return r.change("use", id, func(keys []K, at int) ([]K, bool, error) {
 		if at < 0 {
@@ -123,7 +110,7 @@ func (r *Ring[K]) Use(id string) error {
 	})
 }
 
-// Drop implements Rotating.
+// Drop forgets a value, or fails with ErrKeyInUse.
 func (r *Ring[K]) Drop(id string) error {
 	return r.change("drop", id, func(keys []K, at int) ([]K, bool, error) {
 		switch {

@@ -18,14 +18,14 @@ import (
 // A rotated is one of the secrets of a cluster that may have several values.
 type rotated struct {
 	file string
-	of   func(*trust.Cluster) trust.Rotating
+	of   func(*trust.Cluster) *trust.Ring[trust.AccountKey]
 	make func() ([]byte, error)
 	// former is how versions that know one value read the file.
 	former func(text []byte) error
 }
 
 var rotatedSecrets = map[string]rotated{
-	"service account key": {"sa.key", func(c *trust.Cluster) trust.Rotating { return c.AccountKeys }, trust.NewAccountKey, formerKey},
+	"service account key": {"sa.key", func(c *trust.Cluster) *trust.Ring[trust.AccountKey] { return c.AccountKeys }, trust.NewAccountKey, formerKey},
 }
 
 var errFormer = errors.New("an earlier version does not start")
@@ -49,7 +49,7 @@ func eachRotated(t *testing.T, test func(t *testing.T, secret rotated, cluster *
 	}
 }
 
-func added(t *testing.T, secret rotated, ring trust.Rotating) string {
+func added(t *testing.T, secret rotated, ring *trust.Ring[trust.AccountKey]) string {
 	t.Helper()
 	text, err := secret.make()
 	if err != nil {
@@ -142,12 +142,12 @@ func TestServersOfOneFolderReplaceASecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		old, fresh := secret.of(cluster).IDs()[0], ""
-		for _, step := range []func(ring trust.Rotating) error{
-			func(ring trust.Rotating) (err error) { fresh, err = ring.Add(text); return err },
-			func(ring trust.Rotating) error { return ring.Use(fresh) },
-			func(ring trust.Rotating) error { return ring.Drop(old) },
+		for _, step := range []func(ring *trust.Ring[trust.AccountKey]) error{
+			func(ring *trust.Ring[trust.AccountKey]) (err error) { fresh, err = ring.Add(text); return err },
+			func(ring *trust.Ring[trust.AccountKey]) error { return ring.Use(fresh) },
+			func(ring *trust.Ring[trust.AccountKey]) error { return ring.Drop(old) },
 		} {
-			for _, ring := range []trust.Rotating{secret.of(cluster), secret.of(other)} {
+			for _, ring := range []*trust.Ring[trust.AccountKey]{secret.of(cluster), secret.of(other)} {
 				if err := step(ring); err != nil {
 					t.Fatal(err)
 				}

@@ -31,18 +31,8 @@ var ErrTooOld = errors.New("its release knows nothing of rotations")
 func (r *Rotations) Lead(ctx context.Context) error {
 	for ctx.Err() == nil {
 		changed, _ := r.stuck()
-		var again <-chan time.Time
-		stop := func() bool { return true }
-		if pause, something := r.pass(ctx); something {
-			timer := r.config.Clock.NewTimer(pause)
-			again, stop = timer.C(), timer.Stop
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-again:
-		}
-		stop()
+		pause, something := r.pass(ctx)
+		r.wait(ctx, changed, something, pause)
 	}
 	return nil
 }

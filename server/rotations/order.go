@@ -88,9 +88,8 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 	return progress, err
 }
 
-// read is the state that is stored. What servers of this CA have not sealed, as in a backup of another cluster,
-// keeps no rotation from being
-// begun. A text that cannot be read for another reason does: it may be of a later release.
+// read is the state that is stored. What servers of this CA have not sealed, as in a backup of another cluster, keeps no rotation from
+// being begun. A text that cannot be read for another reason does: it may be of a later release.
 func (r *Rotations) read(o Order, text string) (rotation.State, rotation.Keys, error) {
 	if text == "" {
 		return rotation.State{}, nil, nil

@@ -99,21 +99,30 @@ func (r *Rotations) Run(ctx context.Context) {
 	}
 	var following sync.WaitGroup
 	following.Go(func() { r.follower.Run(ctx) })
-	for {
-		var again <-chan time.Time
+	for ctx.Err() == nil {
 		changed, stuck := r.stuck()
-		if stuck {
-			again = r.config.Clock.After(retryInterval)
-		}
-		select {
-		case <-ctx.Done():
-			following.Wait()
-			return
-		case <-changed:
-		case <-again:
+		if r.wait(ctx, changed, stuck, retryInterval) {
 			r.retry()
 		}
 	}
+	following.Wait()
+}
+
+// wait ends with ctx, when something changes, or, if timed, after the pause: then it reports true. No timer is left behind.
+func (r *Rotations) wait(ctx context.Context, changed <-chan struct{}, timed bool, pause time.Duration) bool {
+	var over <-chan time.Time
+	if timed {
+		timer := r.config.Clock.NewTimer(pause)
+		defer timer.Stop()
+		over = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-over:
+		return true
+	}
+	return false
 }
 
 // stuck reports whether this server could not follow, and returns what is closed when something changes.

@@ -18,7 +18,7 @@ const algorithm = jose.ES256
 type Keys struct {
 	signer jose.Signer
 	public jose.JSONWebKeySet
-	byID   map[string]any // the same keys
+	ids    map[string]bool // of public
 }
 
 // Now makes a function that always returns these keys.
@@ -26,14 +26,14 @@ func (k *Keys) Now() func() *Keys { return func() *Keys { return k } }
 
 // NewKeys returns the keys of a cluster: signing is its current one.
 func NewKeys(signing *ecdsa.PrivateKey, others ...*ecdsa.PublicKey) (*Keys, error) {
-	keys := &Keys{byID: map[string]any{}}
+	keys := &Keys{ids: map[string]bool{}}
 	for _, public := range append([]*ecdsa.PublicKey{&signing.PublicKey}, others...) {
 		id, err := keyID(public)
 		if err != nil {
 			return nil, err
 		}
 		keys.public.Keys = append(keys.public.Keys, jose.JSONWebKey{Key: public, KeyID: id, Algorithm: string(algorithm), Use: "sig"})
-		keys.byID[id] = public
+		keys.ids[id] = true
 	}
 	var err error
 	keys.signer, err = jose.NewSigner(jose.SigningKey{
@@ -47,7 +47,7 @@ func NewKeys(signing *ecdsa.PrivateKey, others ...*ecdsa.PublicKey) (*Keys, erro
 }
 
 // has reports whether a key is still among them.
-func (k *Keys) has(id string) bool { return k.byID[id] != nil }
+func (k *Keys) has(id string) bool { return k.ids[id] }
 
 // named are those that may have signed a token whose header names the key: all, if it names none.
 func (k *Keys) named(id string) []jose.JSONWebKey {

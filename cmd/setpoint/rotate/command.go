@@ -31,7 +31,7 @@ rotation and returns: --status says how far it is, --abort goes back while the o
             trusted for 25 hours after that, until the tokens of all pods are renewed; both for no longer than --keep-old says. Then
             tokens that were signed with it end: those in Secrets, and long ones of 'kubectl create token'
 
-What else the names say, ` + "`gossip-key`, `ca`, `encryption-key`, `front-proxy`, `tokens`" + `, cannot be rotated by this release, and says what there is instead.`
+The other kinds, ` + "`gossip-key`, `ca`, `encryption-key`, `front-proxy`, `tokens`" + `, are refused, each with what to do instead.`
 
 const examples = `  setpoint rotate sa-key
   setpoint rotate sa-key --status
