@@ -221,7 +221,7 @@ var ofReplication = []Mutant{
 	{
 		Name: "answered-heartbeat-forgotten", Bug: "raft does not hear of heartbeats that the transport answered",
 		File:   "raftstore/replica/transport/heartbeat.go",
-		Old:    `	case t.beats <- raft.RPC{Command: request, RespChan: make(chan raft.RPCResponse, 1)}:`,
+		Old:    `	t.note(raft.RPC{Command: request, RespChan: make(chan raft.RPCResponse, 1)})`,
 		New:    ``,
 		Checks: []Check{{"raftstore/replica", "TestHeartbeatsAreAnsweredBesideTheMainLoop"}},
 	},
@@ -325,9 +325,18 @@ var ofReplication = []Mutant{
 	},
 	{
 		Name: "election-of-another-term", Bug: "a voter agrees that the leader is gone, in whatever term it was asked about",
-		File:   "raftstore/earlyelection.go",
-		Old:    `	return s.vacancy(follows && l.Term == led.Term && s.leaderGone(ctx, led.Leader))`,
-		New:    `	return s.vacancy(follows && s.leaderGone(ctx, led.Leader))`,
+		File: "raftstore/earlyelection.go",
+		Old: `	gone := follows && l.Term == led.Term && s.leaderGone(ctx, led.Leader)
+	return s.vacancy(gone && s.replica.Term() == led.Term)`,
+		New: `	gone := follows && s.leaderGone(ctx, led.Leader)
+	return s.vacancy(gone)`,
 		Checks: []Check{{"raftstore", "TestNobodyJudgesTheLeaderOfAnotherTerm"}},
+	},
+	{
+		Name: "beside-the-heir", Bug: "a voter agrees that the leader is gone, though an heir stands already",
+		File:   "raftstore/earlyelection.go",
+		Old:    `	return s.vacancy(gone && s.replica.Term() == led.Term)`,
+		New:    `	return s.vacancy(gone)`,
+		Checks: []Check{{"raftstore", "TestNobodyStandsBesideTheHeir"}},
 	},
 }
