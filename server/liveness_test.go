@@ -107,7 +107,7 @@ func serveTLS(t *testing.T, listener net.Listener, identity *trust.Identity, l *
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// waitForSignal waits for what the controller is to see; changes are announced.
+// waitForSignal waits for what the controller is to see; changes are announced, to one reader: none but the test may be there.
 func waitForSignal(t *testing.T, l *liveness.Liveness, s nodelifecycle.SessionState, g nodelifecycle.GossipState) {
 	t.Helper()
 	timeout := time.After(30 * time.Second) // on a machine that does much else

@@ -147,7 +147,7 @@ func TestWhatIsOpenEndsWithRevocation(t *testing.T) {
 		})
 	}()
 	t.Cleanup(func() { stop(); <-session })
-	waitForSignal(t, s.server.liveness, nodelifecycle.SessionAlive, nodelifecycle.GossipAlive)
+	eventually(t, s.server, nodelifecycle.SessionAlive, nodelifecycle.GossipAlive)
 
 	s.revoke(t, "node/n1", "server/server-2")
 	if _, err := bufio.NewReader(answer.Body).ReadString(0); err == nil {
@@ -156,7 +156,7 @@ func TestWhatIsOpenEndsWithRevocation(t *testing.T) {
 	if n, err := raft.Read(make([]byte, 1)); err == nil {
 		t.Errorf("Raft goes on: %d", n)
 	}
-	waitForSignal(t, s.server.liveness, nodelifecycle.SessionLost, nodelifecycle.GossipNotMember)
+	eventually(t, s.server, nodelifecycle.SessionLost, nodelifecycle.GossipNotMember)
 	again := s.dial(t, server, peers.RaftProtocol)
 	if n, err := again.Read(make([]byte, 1)); err == nil {
 		t.Errorf("Raft begins anew: %d", n)
