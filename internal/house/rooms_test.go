@@ -229,6 +229,7 @@ var rooms = []room{
 
 	{[]string{"test/judges"}, "what tools that wait make of a watch, and stories that make them wait", []string{".", "setpointtest"}, "the stories are played beside a tool's own library too"},
 	{[]string{"test/*/..."}, "tests that take processes, machines or long, and what they need", []string{"test/vm"}, "they use what a user can use, and no internals"},
+	{[]string{"test/mutants/generated"}, "small changes of the store that nobody chose, and whether its tests notice", []string{"test/mutants"}, "what it changes it reads as text, and imports nothing of"},
 	{[]string{"test/consistency/..."}, "servers under faults, judged from what clients were told", []string{"internal/freeport", "test/consistency/*", "test/clockskew", "test/powercut"}, ""},
 	{[]string{"test/simulation"}, "the write path in a bubble, without raft", []string{"apiserver/kinds", "apiserver/resource", "apiserver/storage", "raftstore", "raftstore/command", "raftstore/state", "raftstore/watch"}, ""},
 	{[]string{"test/simulation/replicas/..."}, "whole servers in a bubble, with raft inside and one event at a time", []string{"raftstore", "raftstore/command", "raftstore/replica", "raftstore/replica/memorylog", "raftstore/replica/segments", "raftstore/raftstoretest", "raftstore/watch"}, "what a seed chooses has to reach raft, its log and its messages"},

@@ -46,6 +46,11 @@ func overlay(root, dir string, changes []Change) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return Overlay(root, dir, texts)
+}
+
+// Overlay writes texts, by their files' paths below root, and the list that go's -overlay reads into dir, and returns the path of the list.
+func Overlay(root, dir string, texts map[string]string) (string, error) {
 	replaced := map[string]string{}
 	for file, text := range texts {
 		mutated := filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))

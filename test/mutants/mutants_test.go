@@ -56,7 +56,7 @@ func TestCulprit(t *testing.T) {
 		"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestB (1m0s)\n":                  "TestB (hung)",
 		"=== RUN   TestC\n=== RUN   TestD\npanic: deadlock: all goroutines in bubble are blocked": "TestD (panic)",
 	} {
-		if got := culprit([]byte(output)); got != want {
+		if got := Culprit([]byte(output)); got != want {
 			t.Errorf("culprit of %q is %s, want %s", output, got, want)
 		}
 	}

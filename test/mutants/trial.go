@@ -77,11 +77,11 @@ func (c Check) run(ctx context.Context, root, overlay string) (string, error) {
 	case notBuilt.Match(output) || !errors.As(err, &exit):
 		return "", fmt.Errorf("not run: %w\n%s", err, output)
 	}
-	return culprit(output), nil
+	return Culprit(output), nil
 }
 
-// culprit names the test that failed in go test's output.
-func culprit(output []byte) string {
+// Culprit names the test that failed in the output of go test -v.
+func Culprit(output []byte) string {
 	if found := failedTest.FindSubmatch(output); found != nil {
 		return string(found[1])
 	}
