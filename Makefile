@@ -73,8 +73,8 @@ fuzz: ## arbitrary bytes to every decoder: FUZZTIME=1m for each target, FOCUS=re
 mutants: ## put bugs into the store, and walls between pods and the node (root) away, and see which test catches each: FOCUS=store|walls|name,name
 	$(GO) test -count=1 -v -timeout 120m -tags mutants -run '^(TestFocusIsKnown|TestEvery(MutantIsCaught|WallIsAttacked))$$' ./test/mutants
 
-mutants-generated: ## small changes of the store that nobody chose, a sample by a seed, and which test catches each: SEED=1 N=100 FOCUS=raftstore/state TABLE=file
-	$(GO) run ./test/mutants/generated -seed $(or $(SEED),1) -n $(or $(N),100) -focus '$(FOCUS)' -o '$(TABLE)'
+mutants-generated: ## small changes of the store that nobody chose, a sample by a seed, and which test catches each: SEED=1 N=100 FOCUS=raftstore/state JUDGES=3 ONLY=regexp TABLE=file
+	$(GO) run ./test/mutants/generated -seed $(or $(SEED),1) -n $(or $(N),100) -focus '$(FOCUS)' -judges $(or $(JUDGES),3) -only '$(ONLY)' -o '$(TABLE)'
 
 attack: build ## one tenant's execs and watches on a real node beside another tenant's requests, measured (root): EXECS=1200 WATCHES=1000
 	NODEFAULTS_EXECS=$(or $(EXECS),1200) NODEFAULTS_WATCHES=$(or $(WATCHES),1000) SETPOINT_TEST_BINARY=$(CURDIR)/$(BIN) \

@@ -86,3 +86,63 @@ func TestForgottenEntriesAreNotRemoved(t *testing.T) {
 		t.Errorf("gone up to %d after they were forgotten (%v)", d.next-1, err)
 	}
 }
+
+// TestEachStepGoesAsFarAsItSays: a step is the part of the entries that its bytes are of the limit, and one more; as many steps go at once
+// as fit into what was appended, to the very last entry.
+func TestEachStepGoesAsFarAsItSays(t *testing.T) {
+	const first, last, step = 1001, 2000, 1 + 1000/4
+	d := &deleted{t: t, next: first}
+	var b Beginning
+	if err := b.Begin(first, last, 4*StepBytes, d.remove); err != nil || d.next != first+step {
+		t.Fatalf("the first step went up to %d, want %d (%v)", d.next-1, first+step-1, err)
+	}
+	if err := b.Appended(2*StepBytes, d.remove); err != nil || d.next != first+3*step {
+		t.Errorf("two steps more went up to %d, want %d (%v)", d.next-1, first+3*step-1, err)
+	}
+	if err := b.Appended(StepBytes, d.remove); err != nil || d.next != last+1 {
+		t.Errorf("the last step went up to %d, want %d (%v)", d.next-1, last, err)
+	}
+}
+
+// TestTheLastEntryGoesToo, also if each step is one entry.
+func TestTheLastEntryGoesToo(t *testing.T) {
+	d := &deleted{t: t, next: 1}
+	var b Beginning
+	if err := b.Begin(1, 2, 1<<40, d.remove); err != nil || d.next != 2 {
+		t.Fatalf("up to %d (%v)", d.next-1, err)
+	}
+	if err := b.Appended(StepBytes, d.remove); err != nil || d.next != 3 {
+		t.Errorf("gone up to %d, want 2 (%v)", d.next-1, err)
+	}
+}
+
+// TestAFailureIsToldWheneverItComes: with what was left of the last time, and while the log grows.
+func TestAFailureIsToldWheneverItComes(t *testing.T) {
+	full := errors.New("no space")
+	d := &deleted{t: t, next: 1}
+	var b Beginning
+	if err := b.Begin(1, 100, 1<<40, d.remove); err != nil {
+		t.Fatal(err)
+	}
+	d.fail = full
+	if err := b.Appended(StepBytes, d.remove); !errors.Is(err, full) {
+		t.Errorf("the failure is hidden: %v", err)
+	}
+	if err := b.Begin(2, 200, 1<<40, d.remove); !errors.Is(err, full) {
+		t.Errorf("the failure with what was left is hidden: %v", err)
+	}
+	d.fail = nil
+	if err := b.Begin(2, 200, 1<<40, d.remove); err != nil || d.next != 102 {
+		t.Errorf("gone up to %d, want 101 (%v)", d.next-1, err)
+	}
+}
+
+// TestALogBeginsAgainAfterItWasForgotten: nothing of the former one is waited for.
+func TestALogBeginsAgainAfterItWasForgotten(t *testing.T) {
+	d := &deleted{t: t, next: 1}
+	var b Beginning
+	b.Forget()
+	if err := b.Begin(1, 10, StepBytes, d.remove); err != nil || d.next != 11 {
+		t.Errorf("gone up to %d, want 10 (%v)", d.next-1, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -85,19 +86,22 @@ func names(t *testing.T, dir string) (names []string) {
 func TestWhatWasWrittenIsRead(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	if _, _, found, err := newest(t, s); found || err != nil {
-		t.Errorf("found one where there is none (%v)", err)
+	if _, _, found, err := newest(t, s); found || err != nil || s.KeepNewest() != nil {
+		t.Errorf("found one where there is none (%v, %v)", err, s.KeepNewest())
 	}
 	for index := uint64(1); index <= Kept+1; index++ {
 		keep(t, s, index, "state")
+		if got := s.NewestBytes(); got != int64(len("state")) {
+			t.Errorf("the newest has %d bytes as soon as it is written", got)
+		}
 	}
 	for _, s := range []*Snapshots{s, open(t, dir)} {
 		if index, state, _, err := newest(t, s); index != Kept+1 || state != "state" || err != nil || s.NewestBytes() != int64(len("state")) {
 			t.Errorf("snapshot %d, %q of %d bytes, %v", index, state, s.NewestBytes(), err)
 		}
 	}
-	if got := names(t, dir); len(got) != Kept {
-		t.Errorf("kept %q, want %d", got, Kept)
+	if got := names(t, dir); len(got) != 2 {
+		t.Errorf("kept %q, want one to use and one before it", got)
 	}
 	if err := s.KeepNewest(); err != nil || len(names(t, dir)) != 1 {
 		t.Errorf("kept %q (%v)", names(t, dir), err)
@@ -113,14 +117,18 @@ func TestAnUnfinishedSnapshotIsNone(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"crash": func(t *testing.T, dir string, _ *Snapshots, _ raft.SnapshotSink) { open(t, dir) },
+		"crash": func(t *testing.T, dir string, _ *Snapshots, _ raft.SnapshotSink) {
+			if index, _, _, err := newest(t, open(t, dir)); index != 1 || err != nil {
+				t.Errorf("after the crash the newest is %d (%v)", index, err)
+			}
+		},
 		"no room": func(t *testing.T, _ string, s *Snapshots, sink raft.SnapshotSink) {
 			s.space = func() (diskreserve.Space, error) { return diskreserve.Space{TotalBytes: 1 << 40}, nil }
 			if _, err := sink.Write(make([]byte, 2*roomCheckBytes)); err != nil {
 				t.Fatalf("the room is looked at between two writes: %v", err)
 			}
-			if _, err := sink.Write([]byte("more")); err == nil {
-				t.Error("it takes the last of the disk")
+			if n, err := sink.Write([]byte("more")); n != 0 || err == nil {
+				t.Errorf("it takes the last of the disk: %d bytes (%v)", n, err)
 			}
 			if err := sink.Cancel(); err != nil {
 				t.Fatal(err)
@@ -158,6 +166,9 @@ func TestADamagedSnapshotHidesNoOlderOne(t *testing.T) {
 		"description": func(t *testing.T, folder string) {
 			replaceIn(t, filepath.Join(folder, "meta.json"), `"Term":3`, `"Term":4`)
 		},
+		"size": func(t *testing.T, folder string) {
+			replaceIn(t, filepath.Join(folder, "meta.json"), `"Size":`, `"Size":9`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -181,6 +192,117 @@ func TestADamagedSnapshotHidesNoOlderOne(t *testing.T) {
 				t.Errorf("told %v, failure %v", told, s.Failure())
 			}
 		})
+	}
+}
+
+// TestRoomFor: 8 MiB are left for the log, or a 32nd of a smaller file system, after the next MiB.
+func TestRoomFor(t *testing.T) {
+	for total, needed := range map[int64]int64{1 << 40: 9 << 20, 256 << 20: 9 << 20, 64 << 20: 3 << 20} {
+		if err := RoomFor(diskreserve.Space{TotalBytes: total, FreeBytes: needed}); err != nil {
+			t.Errorf("%d of %d bytes are enough: %v", needed, total, err)
+		}
+		if RoomFor(diskreserve.Space{TotalBytes: total, FreeBytes: needed - 1}) == nil {
+			t.Errorf("%d of %d bytes are not enough", needed-1, total)
+		}
+	}
+}
+
+var errDisk = errors.New("a broken disk")
+
+func TestWithoutKnowingTheRoomNothingIsWritten(t *testing.T) {
+	s := open(t, t.TempDir())
+	s.space = func() (diskreserve.Space, error) { return diskreserve.Space{}, errDisk }
+	sink := create(t, s, 1)
+	if n, err := sink.Write([]byte("state")); n != 0 || !errors.Is(err, errDisk) {
+		t.Errorf("%d bytes were written (%v)", n, err)
+	}
+}
+
+// failingSink is the library's on a broken disk: write and end are what it answers.
+type failingSink struct {
+	raft.SnapshotSink
+	write, end error
+}
+
+func (f failingSink) Write(b []byte) (int, error) { return len(b), f.write }
+func (f failingSink) Close() error                { return f.end }
+func (f failingSink) Cancel() error               { return f.end }
+
+// TestASnapshotThatCannotBeSealedIsNone: raft learns of it, and the size of the newest is still that of the one before.
+func TestASnapshotThatCannotBeSealedIsNone(t *testing.T) {
+	for name, inner := range map[string]failingSink{"the seal": {write: errDisk}, "the end": {end: errDisk}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			keep(t, s, 1, "before")
+			create(t, s, 2)
+			sink := &sealingSink{SnapshotSink: inner, store: s}
+			if err := sink.Close(); !errors.Is(err, errDisk) || s.NewestBytes() != int64(len("before")) {
+				t.Errorf("closed with %v, the newest has %d bytes", err, s.NewestBytes())
+			}
+			if got := names(t, dir); inner.end != nil && len(got) != 1 {
+				t.Errorf("its end left %q", got)
+			}
+			create(t, s, 3)
+			if err := sink.Cancel(); !errors.Is(err, inner.end) || len(names(t, dir)) != 1 {
+				t.Errorf("given up with %v, it left %q", err, names(t, dir))
+			}
+		})
+	}
+}
+
+func TestWhereNoneCanBeNoneBegins(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := errors.Join(os.Remove(filepath.Join(dir, Dir)), os.WriteFile(filepath.Join(dir, Dir), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if sink, err := s.Create(raft.SnapshotVersionMax, 1, 1, raft.Configuration{}, 1, addresses{}); sink != nil || err == nil {
+		t.Errorf("it began: %v (%v)", sink, err)
+	}
+	if s.KeepNewest() == nil {
+		t.Error("the newest was kept where none can be")
+	}
+	if _, err := Open(filepath.Join(dir, Dir), slog.New(slog.DiscardHandler), errCorrupt); err == nil {
+		t.Error("a file was opened as a folder")
+	}
+	if _, err := Open(filepath.Join(dir, "["), slog.New(slog.DiscardHandler), errCorrupt); err == nil {
+		t.Error("a folder in which nothing can be looked for was opened")
+	}
+}
+
+// TestOneThatIsGoneIsNotDamaged: a newer one has taken its place since it was listed, and is opened next.
+func TestOneThatIsGoneIsNotDamaged(t *testing.T) {
+	s := open(t, t.TempDir())
+	keep(t, s, 1, "state")
+	if _, _, err := s.Open("3-9-1"); err == nil || errors.Is(err, errCorrupt) || s.Failure() != nil {
+		t.Errorf("opened with %v, and then %v", err, s.Failure())
+	}
+	if index, _, _, err := newest(t, s); index != 1 || err != nil {
+		t.Errorf("the newest is %d (%v)", index, err)
+	}
+}
+
+// TestNoFileStaysOpen, of a snapshot that is whole, and of one whose description is another's: a server opens them for years.
+func TestNoFileStaysOpen(t *testing.T) {
+	dir := t.TempDir()
+	keep(t, open(t, dir), 1, "state")
+	s := open(t, dir)
+	if _, _, _, err := newest(t, s); err != nil || s.NewestBytes() != int64(len("state")) {
+		t.Fatalf("%d bytes (%v)", s.NewestBytes(), err)
+	}
+	replaceIn(t, filepath.Join(dir, Dir, names(t, dir)[0], "meta.json"), `"Term":3`, `"Term":4`)
+	if _, _, _, err := newest(t, s); !errors.Is(err, errCorrupt) {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if target, err := os.Readlink(f); err == nil && strings.HasPrefix(target, dir) {
+			t.Errorf("%s is open", target)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -25,17 +26,25 @@ type Clean struct {
 	blocks map[string][]block
 }
 
-// block is some lines of a file; ran says whether the tests came there.
+// block is some code of a file; ran says whether the tests came there.
 type block struct {
-	from, to int
+	from, to place
 	ran      bool
 }
 
-// Runs says whether the tests run a line. What is in no block at all is declared outside of functions, and counts as run.
+// place is a line and a column in bytes, from 1.
+type place struct{ line, column int }
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.line, q.line), cmp.Compare(p.column, q.column))
+}
+
+// Runs says whether the tests come to a place. What is in no block counts as run: declarations outside of functions, and
+// conditions of cases.
 func (c *Clean) Runs(m *Mutant) bool {
 	inside := false
 	for _, b := range c.blocks[path.Join(m.Package.Path, filepath.Base(m.File.Path))] {
-		if b.from <= m.Line && m.Line <= b.to {
+		if b.from.compare(m.place) <= 0 && m.place.compare(b.to) < 0 {
 			if b.ran {
 				return true
 			}
@@ -100,8 +109,9 @@ func readProfile(text []byte) (map[string][]block, error) {
 			continue
 		}
 		var b block
-		var column, statements, count int
-		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.from, &column, &b.to, &column, &statements, &count); err != nil {
+		var statements, count int
+		values := []any{&b.from.line, &b.from.column, &b.to.line, &b.to.column, &statements, &count}
+		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", values...); err != nil {
 			return nil, fmt.Errorf("cover profile: %q: %w", lines.Text(), err)
 		}
 		b.ran = count > 0

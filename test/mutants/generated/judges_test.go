@@ -24,16 +24,18 @@ func TestJudges(t *testing.T) {
 }
 
 func TestProfile(t *testing.T) {
-	blocks, err := readProfile([]byte("mode: set\np/a.go:3.1,5.2 2 1\np/a.go:7.1,9.2 1 0\np/a.go:8.1,8.9 1 1\n"))
+	blocks, err := readProfile([]byte("mode: set\np/a.go:3.1,5.2 2 1\np/a.go:7.6,9.2 1 0\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	clean := &Clean{blocks: blocks}
 	m := &Mutant{Package: &Package{Path: "p"}, File: &File{Path: "/somewhere/a.go"}}
-	for line, want := range map[int]bool{1: true, 3: true, 5: true, 6: true, 7: false, 8: true, 9: false} {
-		m.Line = line
+	for at, want := range map[place]bool{
+		{1, 1}: true, {3, 1}: true, {5, 1}: true, {6, 1}: true, {7, 5}: true, {7, 6}: false, {8, 1}: false, {9, 1}: false, {9, 2}: true,
+	} {
+		m.place = at
 		if got := clean.Runs(m); got != want {
-			t.Errorf("line %d runs: %v, want %v", line, got, want)
+			t.Errorf("%v runs: %v, want %v", at, got, want)
 		}
 	}
 	if _, err := readProfile([]byte("p/a.go:3,5\n")); err == nil {

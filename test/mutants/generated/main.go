@@ -37,8 +37,9 @@ func judgePatterns() []string   { return append(changedPatterns(), "./test/simul
 // options are the flags.
 type options struct {
 	root, focus, table string
+	only               string
 	seed               uint64
-	n                  int
+	n, judges          int
 	list               bool
 }
 
@@ -46,7 +47,9 @@ func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", 1, "which mutants are chosen")
 	flag.IntVar(&o.n, "n", 100, "how many mutants")
+	flag.IntVar(&o.judges, "judges", judgesMax, "how many packages' tests run against one mutant at most; 1: only its own, or those of one importer if it has none")
 	flag.StringVar(&o.focus, "focus", "", "change only this package, and those below it: raftstore/state")
+	flag.StringVar(&o.only, "only", "", "of the chosen mutants try only those whose line in the list matches this regular expression")
 	flag.StringVar(&o.table, "o", "", "write the results, with tabs between, to this file")
 	flag.StringVar(&o.root, "root", ".", "the module's root")
 	flag.BoolVar(&o.list, "list", false, "print the chosen mutants and run none")
@@ -68,6 +71,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	world.judgesMax = o.judges
 	all, err := world.points(o.focus)
 	if err != nil {
 		return err
@@ -75,11 +79,14 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if len(all) == 0 {
 		return fmt.Errorf("there is nothing to change at %q: name a package below raftstore or apiserver/storage", o.focus)
 	}
-	sample := Sample(all, o.seed, o.n)
+	sample, err := matching(Sample(all, o.seed, o.n), o.only)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "%d of %d mutants, seed %d\n", len(sample), len(all), o.seed)
 	if o.list {
 		for _, m := range sample {
-			fmt.Fprintf(out, "%s\t%s\t%s\n", m.Place(), m.Function, m.What)
+			fmt.Fprintln(out, m)
 		}
 		return nil
 	}
@@ -94,6 +101,7 @@ type world struct {
 	root            string
 	changed, judges []*Package
 	clean           map[*Package]*Clean
+	judgesMax       int
 }
 
 func open(root string, changed, judges []string) (*world, error) {
@@ -101,7 +109,7 @@ func open(root string, changed, judges []string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{root: root, clean: map[*Package]*Clean{}}
+	w := &world{root: root, clean: map[*Package]*Clean{}, judgesMax: judgesMax}
 	if w.judges, err = tree.Packages(root, judges...); err != nil {
 		return nil, err
 	}
@@ -150,7 +158,7 @@ func (w *world) measure(ctx context.Context, sample []*Mutant, r *report) error 
 		if !slices.ContainsFunc(sample, func(m *Mutant) bool { return m.Package == p }) {
 			continue
 		}
-		for _, j := range Judges(p, w.judges, func(*Package) float64 { return 0 }) {
+		for _, j := range w.near(p) {
 			changed[j] = append(changed[j], p)
 		}
 	}
@@ -168,6 +176,23 @@ func (w *world) measure(ctx context.Context, sample []*Mutant, r *report) error 
 	return nil
 }
 
+// near are the packages that may judge: if it is only one, it is the package itself.
+func (w *world) near(p *Package) []*Package {
+	judges := Judges(p, w.judges, w.seconds)
+	if w.judgesMax == 1 && len(judges) > 0 {
+		return judges[:1]
+	}
+	return judges
+}
+
+// seconds is how long the tests of a package take, once that was measured.
+func (w *world) seconds(p *Package) float64 {
+	if clean := w.clean[p]; clean != nil {
+		return clean.Seconds
+	}
+	return 0
+}
+
 func (w *world) measureOne(ctx context.Context, judge *Package, changed []*Package) (*Clean, error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -177,9 +202,9 @@ func (w *world) measureOne(ctx context.Context, judge *Package, changed []*Packa
 	return Measure(ctx, w.root, dir, judge, changed)
 }
 
-// judgesOf are those that come to the mutant's line, judgesMax at most.
+// judgesOf are those that come to the mutant's line, the nearest.
 func (w *world) judgesOf(m *Mutant) []*Package {
-	judges := Judges(m.Package, w.judges, func(p *Package) float64 { return w.clean[p].Seconds })
+	judges := w.near(m.Package)
 	judges = slices.DeleteFunc(judges, func(p *Package) bool { return !w.clean[p].Runs(m) })
-	return judges[:min(judgesMax, len(judges))]
+	return judges[:min(w.judgesMax, len(judges))]
 }

@@ -16,7 +16,7 @@ const sideRunes = 90
 type Mutant struct {
 	Package *Package
 	File    *File
-	Line    int
+	place   place
 	// Function is the function or method, Type.Method, or what is declared outside of functions.
 	Function string
 	// What is changed, in one line, unique in the function.
@@ -36,8 +36,11 @@ func (m *Mutant) Key() string { return m.Package.Name + "\t" + m.Function + "\t"
 
 // Place is file:line below the module.
 func (m *Mutant) Place() string {
-	return fmt.Sprintf("%s/%s:%d", m.Package.Name, filepath.Base(m.File.Path), m.Line)
+	return fmt.Sprintf("%s/%s:%d", m.Package.Name, filepath.Base(m.File.Path), m.place.line)
 }
+
+// String is its line in a list.
+func (m *Mutant) String() string { return m.Place() + "\t" + m.Function + "\t" + m.What }
 
 // Compiles is nil if the mutant's package compiles.
 func (m *Mutant) Compiles() error { return m.Package.Compiles(m.File, m.Text()) }

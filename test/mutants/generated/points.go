@@ -249,8 +249,9 @@ func (w *finder) remove(n ast.Node) {
 }
 
 func (w *finder) add(from, to token.Pos, now, what string) {
+	position := w.p.tree.Files.PositionFor(from, false)
 	w.found = append(w.found, &Mutant{
-		Package: w.p, File: w.f, Line: w.p.tree.Files.Position(from).Line, Function: w.function, What: what,
+		Package: w.p, File: w.f, place: place{position.Line, position.Column}, Function: w.function, What: what,
 		from: w.offset(from), to: w.offset(to), now: now,
 	})
 }

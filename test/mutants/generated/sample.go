@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,15 @@ func Sample(all []*Mutant, seed uint64, n int) []*Mutant {
 func rank(seed uint64, m *Mutant) uint64 {
 	sum := sha256.Sum256([]byte(strconv.FormatUint(seed, 10) + "\t" + m.Key()))
 	return binary.BigEndian.Uint64(sum[:])
+}
+
+// matching keeps the mutants whose lines match a regular expression.
+func matching(all []*Mutant, expression string) ([]*Mutant, error) {
+	wanted, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	return slices.DeleteFunc(all, func(m *Mutant) bool { return !wanted.MatchString(m.String()) }), nil
 }
 
 // Focus keeps the packages at a path below the module and under it; the empty path keeps all.

@@ -18,7 +18,7 @@ import (
 const (
 	// A mutant hangs if tests take hangFactor times what they take without it, and hangBase.
 	hangFactor = 4
-	hangBase   = 20 * time.Second
+	hangBase   = 10 * time.Second
 	// compileLimit is for what go does before and after the tests.
 	compileLimit = 5 * time.Minute
 
