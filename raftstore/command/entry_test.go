@@ -196,6 +196,7 @@ func TestNewerWriters(t *testing.T) {
 func TestResultRoundTrip(t *testing.T) {
 	for _, want := range []command.Result{
 		{},
+		{Code: command.OK, Revision: 9, Revisions: []uint64{9}},
 		{Code: command.OK, Revision: 9, Revisions: []uint64{8, 0, 9}},
 		{Code: command.PreconditionFailed, Revision: 1 << 62, Current: 77, FailedOp: 2, Message: "key was changed"},
 	} {

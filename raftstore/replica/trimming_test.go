@@ -78,3 +78,13 @@ func TestLeftOverBeginningGoesWithTheNext(t *testing.T) {
 		t.Errorf("the log ends at %d (%v), want none", last, err)
 	}
 }
+
+// A log may grow by half its limit at least, and by all of it at most, from its first entry on.
+func TestALogGrowsBeforeItsFirstSnapshot(t *testing.T) {
+	for range 100 {
+		log, _ := newTestLog(NewMemory())
+		if got := log.growLimit.Load(); got < 1<<19 || got > 1<<20 {
+			t.Fatalf("it may grow by %d bytes, want %d to %d", got, 1<<19, 1<<20)
+		}
+	}
+}

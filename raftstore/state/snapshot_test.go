@@ -198,6 +198,33 @@ func TestForgedRecordIsRefused(t *testing.T) {
 	}
 }
 
+// TestForgedSnapshotsAreRefused, although all their checksums are right: ids of sessions ascend, and none is newer than the last that was
+// given out; a result is of one of them; and the history does not begin in the future.
+func TestForgedSnapshotsAreRefused(t *testing.T) {
+	l := newLog(state.Options{})
+	l.apply(openSession(), openSession(), openSession())
+	l.apply(inSession(2, 1, put("a", "1")))
+	whole := snapshotOf(t, l.State)
+	header := []byte{1, 1, 2, 0, 0, 3, 0}         // format, revision, index, level, no id, the last session, where the history begins
+	sessions := []byte{1, 1, 0, 2, 2, 1, 3, 1, 0} // id, when it was used, its highest sequence
+	for name, c := range map[string]struct{ old, forged []byte }{
+		"sessions out of order":   {sessions, []byte{2, 2, 1, 1, 1, 0, 3, 1, 0}},
+		"a session twice":         {sessions, []byte{2, 1, 0, 2, 2, 1, 3, 1, 0}},
+		"a session of the future": {sessions, []byte{1, 1, 0, 2, 2, 1, 4, 1, 0}},
+		"a result of the future":  {sessions, []byte{1, 1, 0, 2, 2, 0, 3, 1, 0}},
+		"history of the future":   {header, []byte{1, 1, 2, 0, 0, 3, 2}},
+		"an older format":         {header, []byte{0, 1, 2, 0, 0, 3, 0}},
+	} {
+		if bytes.Count(whole, c.old) != 1 {
+			t.Fatalf("%q is not once in %q", c.old, whole)
+		}
+		bad := withChecksums(bytes.Replace(whole, c.old, c.forged, 1))
+		if err := state.New(state.Options{}).Restore(bytes.NewReader(bad)); !errors.Is(err, state.ErrCorruptSnapshot) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestRestoreForgetsThePast(t *testing.T) {
 	l, other := newLog(state.Options{}), newLog(state.Options{})
 	for i := range 3 {

@@ -39,6 +39,36 @@ func TestWhatWasSavedIsLoaded(t *testing.T) {
 	}
 }
 
+// TestFilesOfOtherReleasesAreRead: what a marker's checksum covers depends on what is in it, and a release that sums up otherwise takes
+// every other's for damaged. The texts are never changed.
+func TestFilesOfOtherReleasesAreRead(t *testing.T) {
+	for text, want := range map[string]Marker{
+		`{"serverID":"a+1","checksum":1361320681}`:                                   {ServerID: "a+1"},
+		`{"serverID":"a+1","clusterID":"c","checksum":3835536583}`:                   {ServerID: "a+1", ClusterID: "c"},
+		`{"serverID":"a+1","clusterID":"c","state":"joining","checksum":4186775573}`: {ServerID: "a+1", ClusterID: "c", State: Joining},
+		`{"serverID":"a","state":"fresh","nonce":"n","checksum":541665891}`:          {ServerID: "a", State: Fresh, Nonce: "n"},
+		`{"serverID":"a","nonce":"n","checksum":3306218265}`:                         {ServerID: "a", Nonce: "n"},
+		`{"serverID":"a","founders":{"a":"n"},"checksum":185109163}`:                 {ServerID: "a", Founders: map[string]string{"a": "n"}},
+		`{"serverID":"a","clusterID":"c","life":"l","checksum":3782611683}`:          {ServerID: "a", ClusterID: "c", Life: "l"},
+		`{"serverID":"a","state":"restored","backup":"b","checksum":558229328}`:      {ServerID: "a", State: Restored, Backup: "b"},
+		`{"serverID":"a","clusterID":"c","backup":"b","checksum":2352522684}`:        {ServerID: "a", ClusterID: "c", Backup: "b"},
+	} {
+		dir := Dir(t.TempDir())
+		if err := os.WriteFile(dir.marker(), []byte(text), fileMode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := dir.Load()
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		want.Checksum = got.Checksum
+		if diff := cmp.Diff(&want, got); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
 func TestAChangedFileIsCorrupt(t *testing.T) {
 	dir := Dir(t.TempDir())
 	marker := &Marker{

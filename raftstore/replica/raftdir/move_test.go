@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
@@ -110,5 +111,33 @@ func TestAMoveThatWasInterruptedBeginsAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestATermThatCannotBeCopiedStopsTheMove: a vote would be forgotten.
+func TestATermThatCannotBeCopiedStopsTheMove(t *testing.T) {
+	database := func(name string) *raftboltdb.BoltStore {
+		d, err := openDatabase(filepath.Join(t.TempDir(), name), []string{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return d
+	}
+	closed, from, to := database("closed"), database("from"), database("to")
+	if err := errors.Join(closed.Close(), from.SetUint64([]byte(key), 7)); err != nil {
+		t.Fatal(err)
+	}
+	if err := copyStable(closed, to, []string{key}); err == nil {
+		t.Error("it could not be read, and nobody was told")
+	}
+	if err := copyStable(from, closed, []string{key}); err == nil {
+		t.Error("it could not be written, and nobody was told")
+	}
+	if err := copyStable(from, to, []string{"LastVoteTerm", key}); err != nil {
+		t.Error(err)
+	}
+	if term, err := to.GetUint64([]byte(key)); term != 7 || err != nil {
+		t.Errorf("term %d (%v)", term, err)
 	}
 }
