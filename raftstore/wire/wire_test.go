@@ -29,6 +29,21 @@ func TestReaderGivesBackWhatWasAppended(t *testing.T) {
 	}
 }
 
+// TestLengthsAtTheirBounds: one byte is a string, and as many items may follow as the rest of the input can hold.
+func TestLengthsAtTheirBounds(t *testing.T) {
+	r := wire.NewReader([]byte{1, 'a', 0, 2, 'b', 'c', 'd', 'e'})
+	if one, none := r.Bytes(), r.Bytes(); string(one) != "a" || none != nil {
+		t.Errorf("bytes %q and %q", one, none)
+	}
+	if n := r.Count(2); n != 2 || r.Err() != nil {
+		t.Errorf("count %d (%v)", n, r.Err())
+	}
+	r = wire.NewReader([]byte{3, 'b', 'c', 'd', 'e'})
+	if n := r.Count(2); n != 0 || !errors.Is(r.Err(), wire.ErrMalformed) {
+		t.Errorf("a count of more than there is room for is %d (%v)", n, r.Err())
+	}
+}
+
 func TestReaderStopsAtTheFirstFailure(t *testing.T) {
 	cases := []struct {
 		name string

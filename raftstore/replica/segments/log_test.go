@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -389,5 +390,12 @@ func TestFilesOfOthersStay(t *testing.T) {
 	reopen(t, dir)
 	if _, err := os.Stat(copied); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestASegmentNeedsItsFolder(t *testing.T) {
+	s, err := makeSegment(filepath.Join(t.TempDir(), "none", "1"), header{number: 1, bytes: testDisk.most}, testDisk)
+	if s != nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("made %v (%v)", s, err)
 	}
 }
