@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +54,12 @@ const fetchTime, restTime = time.Millisecond, time.Millisecond
 func readLoop(t *testing.T, readers, n int) (fetches int, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		var underWay atomic.Int32
 		c := coalescer{fetch: func(int) (uint64, error) {
+			if n := underWay.Add(1); n > 1 {
+				t.Errorf("%d fetches at once", n)
+			}
+			defer underWay.Add(-1)
 			fetches++
 			time.Sleep(fetchTime)
 			return 0, nil

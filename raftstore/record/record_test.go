@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"encoding/hex"
 	"sync"
 	"testing"
 
@@ -43,6 +44,24 @@ func TestDigestDependsOnEveryField(t *testing.T) {
 		if other == want {
 			t.Errorf("%s does not count", name)
 		}
+	}
+}
+
+// TestTheDigestIsThatOfOtherReleases: replicas compare it, and stop where it differs. It is never changed.
+func TestTheDigestIsThatOfOtherReleases(t *testing.T) {
+	r := (&record.Record{Key: "k", UID: "u", Value: []byte("v"), CreateRevision: 1, ModRevision: 2}).Seal()
+	b := r.Digest().Bytes()
+	if got := hex.EncodeToString(b[:]); got != "6f9da43c9bece626c716bd1cf1f8840e" {
+		t.Errorf("the digest is %s", got)
+	}
+	if record.DigestFromBytes(b) != r.Digest() {
+		t.Error("it is not read as it was written")
+	}
+}
+
+func TestARecordOccupiesAllItsParts(t *testing.T) {
+	if got := (&record.Record{Key: "key", UID: "uid12", Value: make([]byte, 7)}).Bytes(); got != 15 {
+		t.Errorf("%d bytes, want 15", got)
 	}
 }
 

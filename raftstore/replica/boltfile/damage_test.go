@@ -1,6 +1,7 @@
 package boltfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -72,6 +73,9 @@ func TestWholeFilesAreWhole(t *testing.T) {
 		"without entries":      database(t, bbolt.Options{}, func(tx *bbolt.Tx) error { return clear(tx, "logs") }),
 		"without a stable key": database(t, bbolt.Options{}, func(tx *bbolt.Tx) error { return clear(tx, "conf") }),
 		"with one entry":       database(t, bbolt.Options{}, func(tx *bbolt.Tx) error { return onlyEntry(tx, 500) }),
+		"with a large entry": database(t, bbolt.Options{}, func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("logs")).Put(logKey(401), make([]byte, 5*pageSizeOfSeeds))
+		}),
 		"with nothing in it": database(t, bbolt.Options{}, func(tx *bbolt.Tx) error {
 			return errors.Join(tx.DeleteBucket([]byte("logs")), tx.DeleteBucket([]byte("conf")))
 		}),
@@ -124,13 +128,83 @@ func TestTheFreeListHasEachPageOnce(t *testing.T) {
 		"a page is there twice":       func(list []byte) { copy(list[pageHeadBytes:pageHeadBytes+8], list[pageHeadBytes+8:]) },
 		"it is longer than it can be": func(list []byte) { order.PutUint16(list[10:], manyFree-1) },
 		"it is another page":          func(list []byte) { order.PutUint16(list[8:], leafPage) },
-		"a page beyond the end":       func(list []byte) { order.PutUint64(list[pageHeadBytes:], 1<<40) },
+		"a page too many, beyond the end": func(list []byte) {
+			n := order.Uint16(list[10:])
+			order.PutUint16(list[10:], n+1)
+			order.PutUint64(list[pageHeadBytes+8*int(n):], 1<<40)
+		},
+		"a page beyond the end": func(list []byte) { order.PutUint64(list[pageHeadBytes:], 1<<40) },
 	} {
 		path := database(t, bbolt.Options{}, unchanged)
 		changePage(t, path, func(f *pages) uint64 { return f.freelist }, harm)
 		if err := Check(path, stableKey); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestALongFreeListHasItsLengthInside: from 65,535 pages on, and nothing says that a shorter one may not.
+func TestALongFreeListHasItsLengthInside(t *testing.T) {
+	path := database(t, bbolt.Options{}, unchanged)
+	changePage(t, path, func(f *pages) uint64 { return f.freelist }, func(list []byte) {
+		n := order.Uint16(list[10:])
+		copy(list[pageHeadBytes+8:], bytes.Clone(list[pageHeadBytes:pageHeadBytes+8*int(n)]))
+		order.PutUint16(list[10:], manyFree)
+		order.PutUint64(list[pageHeadBytes:], uint64(n))
+	})
+	if err := Check(path, stableKey); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnEmptyLeafIsDamage: the log would begin later than it did.
+func TestAnEmptyLeafIsDamage(t *testing.T) {
+	path := database(t, bbolt.Options{}, unchanged)
+	changePage(t, path, firstLeafOfLog, func(leaf []byte) { order.PutUint16(leaf[10:], 0) })
+	if err := Check(path, stableKey); !errors.Is(err, ErrDamaged) {
+		t.Error(err)
+	}
+}
+
+// TestAPageSaysWhichItIs: one that was written to another place is found there.
+func TestAPageSaysWhichItIs(t *testing.T) {
+	path := database(t, bbolt.Options{}, unchanged)
+	changePage(t, path, firstLeafOfLog, func(leaf []byte) { order.PutUint64(leaf, order.Uint64(leaf)+1) })
+	if err := Check(path, stableKey); !errors.Is(err, ErrDamaged) {
+		t.Error(err)
+	}
+}
+
+// TestAFileThatWasCutIsDamage, whatever the pages held that are gone.
+func TestAFileThatWasCutIsDamage(t *testing.T) {
+	path := database(t, bbolt.Options{NoFreelistSync: true}, func(tx *bbolt.Tx) error { return onlyEntry(tx, 500) })
+	if err := os.Truncate(path, 40*pageSizeOfSeeds); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(path, stableKey); !errors.Is(err, ErrDamaged) {
+		t.Error(err)
+	}
+}
+
+// firstLeafOfLog is the leftmost page of the bucket of entries.
+func firstLeafOfLog(f *pages) (id uint64) {
+	f.used = make([]bool, f.pages)
+	_ = f.walk(f.root, func(e element) error {
+		if string(e.key) == "logs" {
+			id = order.Uint64(e.value)
+		}
+		return nil
+	})
+	for {
+		p, err := f.page(id)
+		if err != nil || p.flags != branchPage {
+			return id
+		}
+		elements, err := p.elements()
+		if err != nil {
+			return 0
+		}
+		id = elements[0].child
 	}
 }
 

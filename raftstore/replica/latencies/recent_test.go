@@ -28,6 +28,57 @@ func TestTheLastOnesCount(t *testing.T) {
 	}
 }
 
+// TestTheSlowestIsOfTheLastEight, whether all places are taken or not.
+func TestTheSlowestIsOfTheLastEight(t *testing.T) {
+	for _, before := range []int{0, 5, kept - 4, 3*kept + 5} {
+		var d Recent
+		for range before {
+			d.Record(time.Millisecond)
+		}
+		d.Record(time.Second)
+		for range 7 {
+			d.Record(time.Millisecond)
+		}
+		if got := d.Slowest(); got != time.Second {
+			t.Errorf("after %d: the slowest of the last eight took %v", before, got)
+		}
+		if d.Record(time.Millisecond); d.Slowest() != time.Millisecond {
+			t.Errorf("after %d: one before the last eight counts: %v", before, d.Slowest())
+		}
+	}
+}
+
+func TestOnlySoManyAreKept(t *testing.T) {
+	var d Recent
+	d.Record(time.Second)
+	for range kept {
+		d.Record(time.Millisecond)
+	}
+	if got := d.Longest(); got != time.Millisecond {
+		t.Errorf("the longest took %v", got)
+	}
+}
+
+// TestTheOldestIsWaitedFor, and the next one when it has ended.
+func TestTheOldestIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d Recent
+		first := d.Begin()
+		time.Sleep(time.Second)
+		second := d.Begin()
+		time.Sleep(time.Second)
+		if got := d.Waiting(); got != 2*time.Second {
+			t.Errorf("the oldest runs for %v", got)
+		}
+		if first(); d.Waiting() != time.Second {
+			t.Errorf("the other one runs for %v", d.Waiting())
+		}
+		if second(); d.Waiting() != 0 || d.Longest() != 2*time.Second {
+			t.Errorf("one runs for %v, the longest took %v", d.Waiting(), d.Longest())
+		}
+	})
+}
+
 // TestWhatIsUnderWayCounts: of thousands that were quick nobody would see that one hangs now.
 func TestWhatIsUnderWayCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
