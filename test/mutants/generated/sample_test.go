@@ -47,6 +47,22 @@ func TestCodeElsewhereLeavesTheSample(t *testing.T) {
 	}
 }
 
+func TestOnlySome(t *testing.T) {
+	all := some(12)
+	for _, m := range all {
+		m.File = &File{Path: "/x/a.go"}
+	}
+	if got, err := matching(slices.Clone(all), `f\t1`); len(got) != 3 || err != nil { // 1, 10 and 11
+		t.Errorf("%q (%v)", got, err)
+	}
+	if got, err := matching(slices.Clone(all), ""); len(got) != 12 || err != nil {
+		t.Errorf("%q (%v)", got, err)
+	}
+	if _, err := matching(all, "("); err == nil {
+		t.Error("half an expression was taken")
+	}
+}
+
 func TestFocus(t *testing.T) {
 	all := []*Package{{Name: "a"}, {Name: "a/b"}, {Name: "ab"}}
 	for path, want := range map[string]int{"": 3, "a": 2, "a/b": 1, "ab": 1, "b": 0} {

@@ -92,6 +92,20 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
+// TestOneJudgeIsThePackageItself: what only its importers test is not covered then.
+func TestOneJudgeIsThePackageItself(t *testing.T) {
+	w, all := worldOf(t, module(t, toy), "./...")
+	w.judgesMax = 1
+	if err := w.measure(t.Context(), all, &report{out: t.Output()}); err != nil {
+		t.Fatal(err)
+	}
+	for what, want := range map[string]int{"n + n → n - n": 0, "a + b → a - b": 1} {
+		if got := w.judgesOf(named(t, all, what)); len(got) != want {
+			t.Errorf("%s has %d judges, want %d", what, len(got), want)
+		}
+	}
+}
+
 // TestAMutantThatHangsIsCaughtByTime: whatever the machine does, it takes longer than a second.
 func TestAMutantThatHangsIsCaughtByTime(t *testing.T) {
 	w, all := worldOf(t, module(t, toy), "./...")
