@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -28,6 +29,52 @@ func TestSetAsideIncludesTheWatermark(t *testing.T) {
 	}
 	if mark, err := files.marks().LoadWatermark(); err != nil || mark.Index != 0 {
 		t.Errorf("%+v, %v", mark, err)
+	}
+}
+
+// TestDataAreSetAsideTogether: log and snapshots lie in one folder afterwards, also if the power was cut when only the log had moved, and
+// what was set aside before is gone.
+func TestDataAreSetAsideTogether(t *testing.T) {
+	older, newer := quarantinePrefix+"20260101T000000Z", quarantinePrefix+"20260102T000000Z"
+	for name, c := range map[string]struct{ before, after []string }{
+		"nothing":           {nil, []string{"state"}},
+		"all at once":       {[]string{"raft/log", "snapshots/one"}, []string{"state", "*/raft/log", "*/snapshots/one"}},
+		"a log alone":       {[]string{"raft/log"}, []string{"state", "*/raft/log"}},
+		"for a second time": {[]string{"raft/log", older + "/raft/former"}, []string{"state", "*/raft/log"}},
+		"after a power cut": {[]string{"snapshots/one", newer + "/raft/log"}, []string{"state", "*/raft/log", "*/snapshots/one"}},
+		"and for the second": {
+			[]string{"snapshots/one", older + "/raft/former", newer + "/raft/log"},
+			[]string{"state", "*/raft/log", "*/snapshots/one"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := Files{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
+			for _, path := range append(c.before, "state/of-others") {
+				path = filepath.Join(files.Dir, path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), dirMode), os.WriteFile(path, nil, fileMode)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := files.quarantine(); err != nil {
+				t.Fatal(err)
+			}
+			wantFiles(t, files.Dir, len(c.before) > 0, c.after)
+		})
+	}
+}
+
+// wantFiles: each pattern is there, one folder was set aside or none, and none of what was set aside before.
+func wantFiles(t *testing.T, dir string, aside bool, patterns []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); len(found) != 1 || err != nil {
+			t.Errorf("%s is there as %q (%v)", pattern, found, err)
+		}
+	}
+	folders, _ := filepath.Glob(filepath.Join(dir, quarantinePrefix+"*"))
+	former, _ := filepath.Glob(filepath.Join(dir, "*", "raft", "former"))
+	if (len(folders) == 1) != aside || len(folders) > 1 || len(former) > 0 {
+		t.Errorf("set aside are %q, and of the time before %q", folders, former)
 	}
 }
 

@@ -141,3 +141,18 @@ func TestATermThatCannotBeCopiedStopsTheMove(t *testing.T) {
 		t.Errorf("term %d (%v)", term, err)
 	}
 }
+
+func TestBytesAreThoseOfAllFiles(t *testing.T) {
+	dir := t.TempDir()
+	if got := Bytes(filepath.Join(dir, "none")); got != 0 {
+		t.Errorf("no folder has %d bytes", got)
+	}
+	below := filepath.Join(dir, "below")
+	if err := errors.Join(os.Mkdir(below, 0o700), os.WriteFile(filepath.Join(dir, "a"), make([]byte, 3), fileMode),
+		os.WriteFile(filepath.Join(below, "b"), make([]byte, 4), fileMode)); err != nil {
+		t.Fatal(err)
+	}
+	if got := Bytes(dir); got != 7 {
+		t.Errorf("%d bytes, want 7", got)
+	}
+}
