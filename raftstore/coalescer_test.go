@@ -45,6 +45,28 @@ func TestCoalescerAnswersOnlyThoseWhoCameBefore(t *testing.T) {
 	})
 }
 
+// TestOneFetchRunsAtATime: two come before it begins, and one while it is under way.
+func TestOneFetchRunsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var underWay atomic.Int32
+		c := coalescer{fetch: func(int) (uint64, error) {
+			defer underWay.Add(-1)
+			if n := underWay.Add(1); n > 1 {
+				t.Errorf("%d fetches at once", n)
+			}
+			time.Sleep(fetchTime)
+			return 0, nil
+		}}
+		c.join()
+		c.join()
+		synctest.Wait()
+		late := c.join()
+		synctest.Wait()
+		<-late.done
+		c.drain()
+	})
+}
+
 // fetchTime is how long a fetch takes in these tests, restTime how long a reader takes
 // between its reads.
 const fetchTime, restTime = time.Millisecond, time.Millisecond
@@ -54,12 +76,7 @@ const fetchTime, restTime = time.Millisecond, time.Millisecond
 func readLoop(t *testing.T, readers, n int) (fetches int, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var underWay atomic.Int32
 		c := coalescer{fetch: func(int) (uint64, error) {
-			if n := underWay.Add(1); n > 1 {
-				t.Errorf("%d fetches at once", n)
-			}
-			defer underWay.Add(-1)
 			fetches++
 			time.Sleep(fetchTime)
 			return 0, nil
