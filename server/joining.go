@@ -22,7 +22,7 @@ func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 	tokens := auth.NewBootstrapTokens(a.storage)
 	// It has seats of its own: those of clients without a name are anybody's.
 	return apiserver.Service{Prefix: join.Path, Traffic: apiserver.Streams, Handler: join.NewHandler(join.HandlerConfig{
-		Authority: a.config.Trust.CA, Serving: a.config.identity.nodeServing, GossipKey: a.config.Trust.GossipKey,
+		Authority: a.config.Trust.CA, Serving: a.config.identity.nodeServing, GossipKeys: a.config.Trust.GossipKeys.Told,
 		Services: a.config.PodNetwork.ServiceRanges(),
 		Admits: func(ctx context.Context, token trust.Token) (bool, error) {
 			return jointoken.Judge(ctx, client, a.config.Trust.NodeToken, token, tokens.Admits)

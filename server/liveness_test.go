@@ -43,7 +43,7 @@ func TestLivenessOverTLS(t *testing.T) {
 	}
 	l, err := liveness.New(t.Context(), liveness.Config{
 		Name: "s1", Endpoint: servers[0].Endpoint, Members: func() []liveness.Server { return []liveness.Server{{Server: servers[0], Voter: true}} },
-		Identity: serverLive, Gossip: &gossip.Membership{BindAddress: "127.0.0.1:0"}, Key: cluster.GossipKey, Logger: logger,
+		Identity: serverLive, Gossip: &gossip.Membership{BindAddress: "127.0.0.1:0"}, Keys: cluster.GossipKeys, Logger: logger,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestLivenessOverTLS(t *testing.T) {
 	agentDone := make(chan error, 1)
 	go func() {
 		agentDone <- host.RunLiveness(agentCtx, host.LivenessConfig{
-			NodeName: "n1", Servers: []string{servers[0].Endpoint}, Identity: live, GossipKey: cluster.GossipKey, Logger: logger,
+			NodeName: "n1", Servers: []string{servers[0].Endpoint}, Identity: live, GossipKeys: cluster.GossipKeys, Logger: logger,
 			Gossip: &gossip.Membership{BindAddress: l.GossipAddresses()[0]},
 		})
 	}()

@@ -110,7 +110,7 @@ func startAgentLiveness(t *testing.T, name string, cluster *trust.Cluster, addre
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := host.LivenessConfig{NodeName: name, Identity: live, Gossip: g, GossipKey: cluster.GossipKey, Logger: slog.New(slog.DiscardHandler)}
+	config := host.LivenessConfig{NodeName: name, Identity: live, Gossip: g, GossipKeys: cluster.GossipKeys, Logger: slog.New(slog.DiscardHandler)}
 	for _, a := range addresses {
 		config.Servers = append(config.Servers, a.Endpoint)
 	}

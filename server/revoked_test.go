@@ -142,7 +142,7 @@ func TestWhatIsOpenEndsWithRevocation(t *testing.T) {
 	session := make(chan error, 1)
 	go func() {
 		session <- host.RunLiveness(ctx, host.LivenessConfig{
-			NodeName: "n1", Servers: []string{s.self.Endpoint}, Identity: live, GossipKey: s.cluster.GossipKey, Logger: slog.New(slog.DiscardHandler),
+			NodeName: "n1", Servers: []string{s.self.Endpoint}, Identity: live, GossipKeys: s.cluster.GossipKeys, Logger: slog.New(slog.DiscardHandler),
 			Gossip: &gossip.Membership{BindAddress: "127.0.0.1:0"},
 		})
 	}()

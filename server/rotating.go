@@ -1,9 +1,13 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/internal/rotation"
@@ -22,6 +26,34 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 		Mechanisms: map[rotation.Kind]rotations.Mechanism{
 			rotation.Serving:    &rotations.Certificates{Issued: keeper.Issued, Renew: keeper.Renew, Now: time.Now},
 			rotation.AccountKey: rotations.KeyRing{Ring: a.config.Trust.AccountKeys, Make: trust.MakeAccountKey},
+			rotation.GossipKey: rotations.KeyRing{
+				Ring: a.config.Trust.GossipKeys, Make: trust.MakeGossipKey, Changed: a.config.liveness.UseKeys,
+			},
+		},
+		CaughtUp: func(ctx context.Context) error { return a.access.RevocationsAt(ctx, a.storage.Revision()) },
+		Nodes: &rotations.Nodes{
+			Lacking: a.config.liveness.LackingKeys,
+			Away: func(ctx context.Context) ([]string, error) {
+				return nodesAway(ctx, client, a.config.liveness.HasSession)
+			},
 		},
 	})
+}
+
+// nodesAway are the nodes with our agent that hold no session, as rotation.Progress.Away.
+func nodesAway(ctx context.Context, client kubernetes.Interface, hasSession func(node string) bool) (away []string, err error) {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range nodes.Items {
+		if node.Annotations[trust.NodeKeyAnnotation] != "" && !hasSession(node.Name) {
+			away = append(away, node.Name)
+		}
+	}
+	slices.Sort(away)
+	if more := len(away) - rotation.LackingMax; more > 0 {
+		away = append(away[:rotation.LackingMax], fmt.Sprintf("and %d more", more))
+	}
+	return away, nil
 }

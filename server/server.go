@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -49,6 +50,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/parts"
 	"github.com/setpoint-io/setpoint/server/peers"
+	"github.com/setpoint-io/setpoint/server/rotations"
 	"github.com/setpoint-io/setpoint/server/settings"
 	"github.com/setpoint-io/setpoint/server/term"
 	"github.com/setpoint-io/setpoint/server/why"
@@ -175,6 +177,8 @@ type Server struct {
 	revoked revocation.Judge
 	// noServers chooses which connections are told of that are not servers'.
 	noServers sampled.Sampler
+	// rotations are nil until the API is made.
+	rotations atomic.Pointer[rotations.Rotations]
 
 	fatal  chan error
 	cancel context.CancelFunc
@@ -230,7 +234,8 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.liveness, err = liveness.New(ctx, liveness.Config{
 		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Led: s.log.Led,
 		Identity: s.identity.live, Revoked: &s.revoked,
-		Dial: s.config.Dial, Gossip: s.config.Gossip, Key: s.config.Trust.GossipKey, Logger: s.config.Logger,
+		Dial: s.config.Dial, Gossip: s.config.Gossip, Keys: s.config.Trust.GossipKeys, Follows: s.followsRotations,
+		Logger: s.config.Logger,
 	})
 	if err != nil {
 		return err
@@ -251,6 +256,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.rotations.Store(s.api.rotations)
 	if maker != nil {
 		s.wg.Go(func() { maker.Run(ctx) })
 	}
@@ -260,6 +266,12 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.wg.Go(func() { s.identity.keeper.Run(ctx) })
 	s.runLoops(ctx)
 	return nil
+}
+
+// followsRotations reports whether the keys of this server are those of the cluster now.
+func (s *Server) followsRotations() bool {
+	r := s.rotations.Load()
+	return r != nil && r.Begun()
 }
 
 // openLog opens the replicated store. Its peers are dialled over the API's port.

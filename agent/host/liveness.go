@@ -39,8 +39,9 @@ type LivenessConfig struct {
 	// Life is that of the cluster: no session is held elsewhere. Nil: any life will do.
 	Life *clusterlife.Pin
 	// Gossip joins the pool; nil: sessions alone.
-	Gossip    *gossip.Membership
-	GossipKey []byte
+	Gossip *gossip.Membership
+	// GossipKeys are the keys of the pool, as servers tell them. Nil: the agent neither gossips nor follows what replaces them.
+	GossipKeys *trust.GossipRing
 	// Gossiping is told where this agent gossips, "" if it does not, and where servers do, as far as they have said. Nil is allowed.
 	Gossiping func(here string, servers []string)
 	Logger    *slog.Logger
@@ -57,17 +58,31 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	}
 	transport := trust.NewTransport(c.Identity, config, failover.SessionTransport)
 	defer transport.CloseIdleConnections()
+	for ctx.Err() == nil {
+		if err := c.run(ctx, &http.Client{Transport: c.Life.Through(transport)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run is RunLiveness for as long as the pool has the same label.
+func (c *LivenessConfig) run(ctx context.Context, http *http.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var seeds gossipSeeds
-	pool := c.Gossip.Join(gossip.Config{
-		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Revoked: gossip.RevokedBy(c.revoked), Logger: c.Logger,
-	})
+	pool := c.join(seeds.get)
 	c.tellGossip(pool, nil)
-	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger}
+	client := &session.Client{HTTP: http, Logger: c.Logger}
 	client.GossipAddresses = func(addresses []string) {
 		c.tellGossip(pool, addresses)
 		if seeds.set(addresses) && pool != nil {
 			pool.Rejoin()
 		}
+	}
+	if c.GossipKeys != nil {
+		keys := &ringKeeper{ring: c.GossipKeys, pool: pool, relabelled: cancel, logger: c.Logger}
+		client.RingHeld, client.Ring = keys.held, keys.take
 	}
 	known := c.Known
 	if known == nil {
@@ -92,6 +107,18 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 		})
 	}
 	return group.Wait()
+}
+
+// join becomes a member of the pool, if there are keys.
+func (c *LivenessConfig) join(seeds func() []string) *gossip.Pool {
+	if c.GossipKeys == nil {
+		return nil
+	}
+	keys := c.GossipKeys.Told()
+	return c.Gossip.Join(gossip.Config{
+		Name: c.NodeName, Role: gossip.RoleNode, Keys: keys.Keys, Label: keys.Label, Seeds: seeds,
+		Revoked: gossip.RevokedBy(c.revoked), Logger: c.Logger,
+	})
 }
 
 func (c *LivenessConfig) tellGossip(pool *gossip.Pool, servers []string) {

@@ -28,7 +28,7 @@ func Kinds() []Kind {
 }
 
 // Built are those that servers of this release can rotate.
-func Built() []Kind { return []Kind{Serving, AccountKey} }
+func Built() []Kind { return []Kind{Serving, AccountKey, GossipKey} }
 
 const (
 	// AccountKeyKept is how long the old key of service accounts is trusted after the new one is used, if nothing else is asked for: the
@@ -62,7 +62,6 @@ func list(kinds []Kind) string {
 
 // instead is what to do about kinds that cannot be rotated.
 var instead = map[Kind]string{
-	GossipKey:     "a node that is shut out has the key, and can read gossip until there is a new cluster",
 	CA:            "a new cluster, into which a backup is restored with --new-cluster, has another one",
 	EncryptionKey: "add the new key to encryption.yaml of each trust folder: docs/operations/access.md says in which order",
 	FrontProxy:    "its key follows from the CA's",

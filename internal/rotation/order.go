@@ -3,6 +3,7 @@ package rotation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ var (
 	// ErrNothing says that there is nothing to abort.
 	ErrNothing = errors.New("no rotation is under way")
 	// ErrTooOld says that a member would not follow.
-	ErrTooOld = errors.New("not all servers can follow it")
+	ErrTooOld = errors.New("not all members can follow it")
 )
 
 // Begin is the state after an order to rotate, and whether that changes something: of one that is under way only how long the old one is
@@ -86,8 +87,13 @@ func (s State) Of(life string) State {
 // is waited for.
 func Follows(kind Kind, members []Member) error {
 	for _, m := range members {
-		if _, why := m.find(kind); why != "" && m.Silent == "" {
+		held, why := m.find(kind)
+		if why != "" && m.Silent == "" {
 			return fmt.Errorf("%w: %s: %s", ErrTooOld, m.Name, why)
+		}
+		if at := slices.IndexFunc(held.Nodes, func(l Lacking) bool { return l.TooOld }); at >= 0 {
+			w := held.Nodes[at].waiting(kind)
+			return fmt.Errorf("%w: %s: %s", ErrTooOld, w.Member, w.Why)
 		}
 	}
 	return nil

@@ -19,7 +19,35 @@ type Held struct {
 	Trusts []string `json:"trusts"`
 	// Problem is why it could not follow.
 	Problem string `json:"problem,omitempty"`
+	// Nodes are those with a session at this server that do not hold what it holds, at most LackingMax and one that says how many more.
+	Nodes []Lacking `json:"nodes,omitempty"`
 }
+
+// LackingMax is how many nodes a server names.
+const LackingMax = 16
+
+// Lacking is a node that has to hold what is rotated, and does not.
+type Lacking struct {
+	Node string `json:"node,omitempty"`
+	// TooOld says that its agent's release cannot.
+	TooOld bool `json:"tooOld,omitempty"`
+	// More, if not 0, is how many nodes there are beside those that are named.
+	More int `json:"more,omitempty"`
+}
+
+func (l Lacking) waiting(kind Kind) Waiting {
+	switch {
+	case l.More > 0:
+		return Waiting{fmt.Sprintf("%d more nodes", l.More), notTaken}
+	case l.TooOld:
+		return Waiting{"node " + l.Node, tooOld(kind)}
+	}
+	return Waiting{"node " + l.Node, notTaken}
+}
+
+const notTaken = "it has not taken the change yet"
+
+func tooOld(kind Kind) string { return fmt.Sprintf("its release cannot rotate %s: upgrade it", kind) }
 
 // Member is one of those that have to hold what is rotated.
 type Member struct {
@@ -58,6 +86,7 @@ func (s State) Plan(members []Member, now time.Time) Step {
 			step.Waits = append(step.Waits, Waiting{m.Name, why})
 		}
 	}
+	step.Waits = append(step.Waits, s.nodes(members)...)
 	lasts, all := s.lasts(), len(members) > 0 && len(step.Waits) == 0
 	switch {
 	case lasts > 0 && s.HeldSince == nil:
@@ -69,6 +98,19 @@ func (s State) Plan(members []Member, now time.Time) Step {
 		step.Next = s.Kind.after(s.Phase)
 	}
 	return step
+}
+
+// nodes are those that are waited for, each once.
+func (s State) nodes(members []Member) (waits []Waiting) {
+	for _, m := range members {
+		held, _ := m.find(s.Kind)
+		for _, node := range held.Nodes {
+			if w := node.waiting(s.Kind); !slices.Contains(waits, w) {
+				waits = append(waits, w)
+			}
+		}
+	}
+	return waits
 }
 
 // lasts is how long the phase lasts at least when all hold what it wants: until others have read of the new one, or let go of the old one.
@@ -96,7 +138,7 @@ func (s State) lacks(m Member) string {
 	case held.Problem != "":
 		return held.Problem
 	case held.Generation != s.Generation || held.Uses != uses || !sameSet(held.Trusts, trusts):
-		return "it has not taken the change yet"
+		return notTaken
 	}
 	return ""
 }
@@ -105,7 +147,7 @@ func (s State) lacks(m Member) string {
 func (m Member) find(kind Kind) (Held, string) {
 	at := slices.IndexFunc(m.Held, func(h Held) bool { return h.Kind == kind })
 	if at < 0 {
-		return Held{}, fmt.Sprintf("its release cannot rotate %s: upgrade it", kind)
+		return Held{}, tooOld(kind)
 	}
 	return m.Held[at], ""
 }
@@ -119,6 +161,9 @@ func sameSet(a, b []string) bool {
 type Progress struct {
 	State
 	Step
+	// Away are nodes that hold no session with any server, at most LackingMax and one that says how many more. They are not waited for:
+	// they get what is used then when they come back.
+	Away []string `json:"away,omitempty"`
 	// Changed says whether an order has changed something.
 	Changed bool `json:"changed,omitempty"`
 }
@@ -148,6 +193,9 @@ func (p Progress) Line() string {
 		text += "; it lasts until " + at(*p.Until)
 	case lasts > 0 && p.HeldSince == nil:
 		text += fmt.Sprintf("; it lasts %s from when all hold it", duration.HumanDuration(lasts))
+	}
+	if len(p.Away) > 0 {
+		text += "; away, and not waited for: " + strings.Join(p.Away, ", ")
 	}
 	return text
 }

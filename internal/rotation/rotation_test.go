@@ -197,7 +197,7 @@ func TestOrders(t *testing.T) {
 // TestKindsAreRefused: what is not built says what to do instead, and what is none which there are.
 func TestKindsAreRefused(t *testing.T) {
 	for _, k := range Kinds() {
-		built := k == Serving || k == AccountKey
+		built := k == Serving || k == AccountKey || k == GossipKey
 		if err := k.Validate(); built != (err == nil) || err != nil && (!errors.Is(err, ErrNotBuilt) || instead[k] == "") {
 			t.Errorf("%s: %v", k, err)
 		}
@@ -283,5 +283,35 @@ func TestItIsTold(t *testing.T) {
 		if got := p.Line(); !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestNodesAreWaitedFor: those that a server with whom they have a session names, each once; those that cannot follow keep a rotation from
+// being begun.
+func TestNodesAreWaitedFor(t *testing.T) {
+	s := in(Trust)
+	s.Kind = GossipKey
+	x, y := holds("x", s), holds("y", s)
+	x.Held[1].Nodes = []Lacking{{Node: "n1"}, {Node: "n2"}}
+	y.Held[1].Nodes = []Lacking{{Node: "n2"}, {More: 3}}
+	step := s.Plan([]Member{x, y}, now)
+	want := []Waiting{{"node n1", notTaken}, {"node n2", notTaken}, {"3 more nodes", notTaken}}
+	if diff := cmp.Diff(want, step.Waits); diff != "" || step.Next != "" {
+		t.Errorf("next %q: %s", step.Next, diff)
+	}
+	if err := Follows(GossipKey, []Member{x, y}); err != nil {
+		t.Errorf("nodes that are late: %v", err)
+	}
+	y.Held[1].Nodes = []Lacking{{Node: "old", TooOld: true}}
+	if err := Follows(GossipKey, []Member{x, y}); !errors.Is(err, ErrTooOld) || !strings.Contains(err.Error(), "node old: its release cannot rotate gossip-key: upgrade it") {
+		t.Errorf("a node that is too old: %v", err)
+	}
+	x.Held[1].Nodes, y.Held[1].Nodes = nil, nil
+	if step := s.Plan([]Member{x, y}, now); step.Next != Use {
+		t.Errorf("all hold it: %+v", step)
+	}
+	told := Progress{State: s, Away: []string{"n7", "n8"}}.Line()
+	if !strings.HasSuffix(told, "; away, and not waited for: n7, n8") {
+		t.Errorf("told: %s", told)
 	}
 }

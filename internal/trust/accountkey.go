@@ -44,7 +44,12 @@ func MakeAccountKey() (text []byte, id string, err error) {
 	return text, keys[0].ID(), nil
 }
 
-var accountKeyForm = ringForm[AccountKey]{what: "service account key", parse: parseAccountKeys, encode: encodeAccountKeys}
+var accountKeyForm = ringForm[AccountKey]{what: "service account key", parse: parseAccountKeys, encode: encodeAccountKeys, more: moreThanOneBlock}
+
+func moreThanOneBlock(text []byte) bool {
+	_, rest := pem.Decode(text)
+	return len(bytes.TrimSpace(rest)) > 0
+}
 
 func parseAccountKeys(text []byte) (keys []AccountKey, rotated bool, err error) {
 	private, rotated, err := parseKeys(text)

@@ -1,9 +1,7 @@
 package trust
 
 import (
-	"crypto/rand"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,18 +20,17 @@ const (
 	fileAdminCert   = "admin.crt"
 	fileAdminKey    = "admin.key"
 	fileGossipKey   = "gossip.key"
+	fileGossipRing  = "gossip.ring"
 	fileNodeToken   = "node.token"
 	fileAccountKey  = "sa.key"
 	AdminKubeconfig = "admin.kubeconfig"
 )
 
-const gossipKeyBytes = 32
-
 // Cluster is the trust material of a cluster, as held by its servers.
 type Cluster struct {
 	CA *CA
-	// GossipKey encrypts gossip: 32 bytes.
-	GossipKey []byte
+	// GossipKeys encrypt gossip.
+	GossipKeys *GossipRing
 	// NodeToken lets agents join for TokenLife after the first start of the cluster. It
 	// is the zero value if its file was deleted.
 	NodeToken Token
@@ -83,19 +80,26 @@ func NewCluster(now time.Time) (*Cluster, error) {
 	return c, nil
 }
 
-// Copied is the material of a cluster that no folder keeps, for another server: with a ring of its own, which begins with the keys of now.
+// Copied is the material of a cluster that no folder keeps, for another server: with rings of its own, which begin with the keys of now.
 func (c *Cluster) Copied() *Cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &Cluster{
-		CA: c.CA, GossipKey: c.GossipKey, NodeToken: c.NodeToken, AccountKeys: c.AccountKeys.copied(), Admin: c.Admin,
+		CA: c.CA, GossipKeys: c.GossipKeys.copied(), NodeToken: c.NodeToken, AccountKeys: c.AccountKeys.copied(), Admin: c.Admin,
 	}
 }
 
 func (c *Cluster) makeSecrets() (err error) {
-	c.GossipKey = make([]byte, gossipKeyBytes)
-	if _, err := rand.Read(c.GossipKey); err != nil {
-		return fmt.Errorf("gossip key: %w", err)
+	key, err := newGossipKey()
+	if err != nil {
+		return err
+	}
+	keys, err := parseGossipKeys(key)
+	if err != nil {
+		return err
+	}
+	if c.GossipKeys, err = gossipRingOf(keys, ""); err != nil {
+		return err
 	}
 	if c.NodeToken, err = NewToken(RoleNode, c.CA.Pin()); err != nil {
 		return err
@@ -207,11 +211,11 @@ func (c *Cluster) loadSecrets(create bool) error {
 		}
 		return readOrMake(c.path(file), secretMode, produce)
 	}
-	key, err := read(fileGossipKey, newGossipKey)
-	if err != nil {
+	if _, err := read(fileGossipKey, newGossipKey); err != nil {
 		return err
 	}
-	if c.GossipKey, err = ParseGossipKey(string(key)); err != nil {
+	var err error
+	if c.GossipKeys, err = loadGossipRing(filepath.Join(c.dir, folderPKI)); err != nil {
 		return err
 	}
 	text, err := read(fileNodeToken, c.newNodeToken)
@@ -241,12 +245,4 @@ func (c *Cluster) setNodeToken(text []byte) (err error) {
 func (c *Cluster) newNodeToken() ([]byte, error) {
 	token, err := NewToken(RoleNode, c.CA.Pin())
 	return []byte(token.Text() + "\n"), err
-}
-
-func newGossipKey() ([]byte, error) {
-	key := make([]byte, gossipKeyBytes)
-	if _, err := rand.Read(key); err != nil {
-		return nil, fmt.Errorf("gossip key: %w", err)
-	}
-	return []byte(base64.StdEncoding.EncodeToString(key) + "\n"), nil
 }

@@ -2,27 +2,12 @@ package trust
 
 import (
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
-
-// ParseGossipKey reads the gossip key's text: 32 bytes in base64.
-func ParseGossipKey(text string) ([]byte, error) {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-	if err != nil {
-		return nil, fmt.Errorf("gossip key: %w", err)
-	}
-	if len(key) != gossipKeyBytes {
-		return nil, fmt.Errorf("gossip key: %d bytes, want %d", len(key), gossipKeyBytes)
-	}
-	return key, nil
-}
 
 // loadOrMakeCA writes the key before the certificate: a certificate on disk has its key.
 func loadOrMakeCA(dir string, now time.Time) (*CA, error) {

@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,8 +24,8 @@ type Node struct {
 	// authority NodeServing, and the cluster's authority, whose servers may call. Nil if
 	// the node joined before there was such an authority.
 	Serving *Identity
-	// GossipKey encrypts gossip: 32 bytes.
-	GossipKey []byte
+	// GossipKeys encrypt gossip. Once they are saved they save themselves.
+	GossipKeys *GossipRing
 }
 
 // NodeKey returns the private key of the agent in PEM: the one in <dir>/pki, or a new
@@ -57,11 +56,15 @@ func (n *Node) Save(dir string) error {
 	}
 	files := []content{
 		{fileCACert, n.Identity.CAPEM},
-		{fileGossipKey, []byte(base64.StdEncoding.EncodeToString(n.GossipKey) + "\n")},
 		{fileNodeKey, n.Identity.KeyPEM},
 	}
 	if n.Serving != nil {
 		files = append(files, content{fileServingCert, n.Serving.CertPEM})
+	}
+	if n.GossipKeys.file == "" { // those that were loaded are there
+		if err := n.GossipKeys.saveIn(folder); err != nil {
+			return err
+		}
 	}
 	for _, file := range append(files, content{fileNodeCert, n.Identity.CertPEM}) {
 		if err := writeFile(filepath.Join(folder, file.name), file.text, secretMode); err != nil {
@@ -75,7 +78,7 @@ func (n *Node) Save(dir string) error {
 func LoadNode(dir string) (*Node, error) {
 	folder := filepath.Join(dir, folderPKI)
 	content := map[string][]byte{}
-	for _, name := range []string{fileNodeCert, fileNodeKey, fileCACert, fileGossipKey, fileServingCert} {
+	for _, name := range []string{fileNodeCert, fileNodeKey, fileCACert, fileServingCert} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		if name == fileServingCert && errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -85,16 +88,24 @@ func LoadNode(dir string) (*Node, error) {
 		}
 		content[name] = text
 	}
-	key, err := ParseGossipKey(string(content[fileGossipKey]))
+	keys, err := loadGossipRing(folder)
 	if err != nil {
 		return nil, fmt.Errorf("load node: %w", err)
 	}
-	return NewNode(content[fileNodeCert], content[fileServingCert], content[fileNodeKey], content[fileCACert], key), nil
+	return nodeOf(content[fileNodeCert], content[fileServingCert], content[fileNodeKey], content[fileCACert], keys), nil
 }
 
 // NewNode is a node with one key; servingPEM may be empty.
-func NewNode(certPEM, servingPEM, keyPEM, caPEM, gossipKey []byte) *Node {
-	n := &Node{GossipKey: gossipKey, Identity: &Identity{CertPEM: certPEM, KeyPEM: keyPEM, CAPEM: caPEM}}
+func NewNode(certPEM, servingPEM, keyPEM, caPEM []byte, gossip GossipKeys) (*Node, error) {
+	keys, err := gossipRingOf(gossip, "")
+	if err != nil {
+		return nil, err
+	}
+	return nodeOf(certPEM, servingPEM, keyPEM, caPEM, keys), nil
+}
+
+func nodeOf(certPEM, servingPEM, keyPEM, caPEM []byte, keys *GossipRing) *Node {
+	n := &Node{GossipKeys: keys, Identity: &Identity{CertPEM: certPEM, KeyPEM: keyPEM, CAPEM: caPEM}}
 	if len(servingPEM) > 0 {
 		n.Serving = &Identity{CertPEM: servingPEM, KeyPEM: keyPEM, CAPEM: caPEM}
 	}

@@ -1,10 +1,9 @@
 package trust
 
 import (
-	"bytes"
-	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -32,8 +31,9 @@ type ringKey interface{ ID() string }
 // changes: it is safe for concurrent use.
 type Ring[K ringKey] struct {
 	form ringForm[K]
-	// file keeps the values; "": they end with the process.
-	file string
+	// file keeps the values; "": they end with the process. plainFile, if not "", keeps the one in use in an older form: it stands for a
+	// file that is not there yet, and is written after it.
+	file, plainFile string
 	// mu keeps one change from another; now never points to an empty list, nor does the list change.
 	mu  sync.Mutex
 	now atomic.Pointer[[]K]
@@ -45,6 +45,9 @@ type ringForm[K ringKey] struct {
 	// parse reads all of a file; encode writes it. rotated: another value than the first was used before.
 	parse  func(text []byte) (keys []K, rotated bool, err error)
 	encode func(keys []K, rotated bool) ([]byte, error)
+	// more says whether there is more in a text than the one value that was read; nil: parse would have failed. plain writes the older form.
+	more  func(text []byte) bool
+	plain func(K) []byte
 }
 
 // ringOf begins with the text of a file.
@@ -85,7 +88,7 @@ func (r *Ring[K]) Add(text []byte) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if _, rest := pem.Decode(text); len(added) != 1 || len(bytes.TrimSpace(rest)) > 0 {
+	if len(added) != 1 || r.form.more != nil && r.form.more(text) {
 		return "", fmt.Errorf("add a %s: there is more in the text, want one", r.form.what)
 	}
 	return added[0].ID(), r.change("add", added[0].ID(), func(keys []K, at int) ([]K, bool, error) {
@@ -151,6 +154,9 @@ func (r *Ring[K]) read() ([]K, bool, error) {
 		return *r.Now(), false, nil
 	}
 	text, err := os.ReadFile(r.file)
+	if errors.Is(err, fs.ErrNotExist) && r.plainFile != "" {
+		text, err = os.ReadFile(r.plainFile)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -158,14 +164,25 @@ func (r *Ring[K]) read() ([]K, bool, error) {
 }
 
 func (r *Ring[K]) save(before, after []K, rotated bool) error {
-	if r.file == "" || sameKeys(before, after) {
+	if sameKeys(before, after) {
 		return nil
 	}
-	text, err := r.form.encode(after, rotated)
+	return r.write(after, rotated)
+}
+
+// write replaces the files; mu is held.
+func (r *Ring[K]) write(keys []K, rotated bool) error {
+	if r.file == "" {
+		return nil
+	}
+	text, err := r.form.encode(keys, rotated)
 	if err != nil {
 		return err
 	}
-	return writeFile(r.file, text, secretMode)
+	if err := writeFile(r.file, text, secretMode); err != nil || r.plainFile == "" {
+		return err
+	}
+	return writeFile(r.plainFile, r.form.plain(keys[0]), secretMode)
 }
 
 func sameKeys[K ringKey](a, b []K) bool {

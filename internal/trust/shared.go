@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 )
 
 // SharedBytesMax bounds what all files of a Shared have together; real ones have some 2 KiB.
@@ -13,7 +15,7 @@ const SharedBytesMax = 256 << 10
 // sharedFiles are what all servers have alike, and whether none can be without it.
 var sharedFiles = map[string]bool{
 	fileCACert: true, fileCAKey: true, fileGossipKey: true, fileAccountKey: true, fileFounded: true,
-	fileEncryption: false, fileNodeToken: false,
+	fileEncryption: false, fileNodeToken: false, fileGossipRing: false,
 }
 
 var (
@@ -33,7 +35,8 @@ func (c *Cluster) Shared() (Shared, error) {
 		return nil, ErrNotShared
 	}
 	shared := Shared{}
-	for name, needed := range sharedFiles {
+	for _, name := range slices.Sorted(maps.Keys(sharedFiles)) { // gossip.key before gossip.ring, which is written first: they fit together
+		needed := sharedFiles[name]
 		text, err := os.ReadFile(c.path(name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && !needed:

@@ -61,6 +61,11 @@ func (r *revocations) run(ctx context.Context) {
 	following.Wait()
 }
 
+// RevocationsAt waits until whoever was revoked up to a revision is shut out here, or ctx ends.
+func (a *Access) RevocationsAt(ctx context.Context, revision uint64) error {
+	return a.revoked.lists.Reach(ctx, revision)
+}
+
 // endBegun drops the list of the beginning if the follower has told of none.
 func (r *revocations) endBegun() {
 	r.mu.Lock()

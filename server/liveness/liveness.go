@@ -60,10 +60,13 @@ type Config struct {
 	Revoked *revocation.Judge
 	// Dial reaches the others; nil: over the network.
 	Dial peers.Dial
-	// Gossip joins the pool of nodes and servers with Key; nil: sessions alone.
+	// Gossip joins the pool of nodes and servers with Keys; nil: sessions alone.
 	Gossip *gossip.Membership
-	Key    []byte
-	Logger *slog.Logger
+	Keys   *trust.GossipRing
+	// Follows says that Keys are those of the cluster now, and not those of when this server stopped: agents are told of them from then on.
+	// Nil: they always are.
+	Follows func() bool
+	Logger  *slog.Logger
 }
 
 // Liveness is what one server knows of its nodes: sessions at first hand and by
@@ -105,10 +108,13 @@ func New(ctx context.Context, c Config) (*Liveness, error) {
 	l.sessions = session.NewService(session.ServiceConfig{
 		Table: l.table, Led: c.Led, Node: callingNode, GossipAddresses: l.GossipAddresses, Logger: c.Logger,
 		Servers: func() []string { return *l.voters.Load() },
+		Ring:    l.ring,
 	})
 	l.exchange = session.NewExchange(session.ExchangeConfig{Table: l.table, View: l.view, Logger: c.Logger})
+	keys := c.Keys.Told()
 	l.pool = c.Gossip.Join(gossip.Config{
-		Name: c.Name, Role: gossip.RoleServer, Key: c.Key, Seeds: l.table.GossipAddresses, Revoked: gossip.RevokedBy(c.Revoked), Logger: c.Logger,
+		Name: c.Name, Role: gossip.RoleServer, Keys: keys.Keys, Label: keys.Label, Seeds: l.table.GossipAddresses,
+		Revoked: gossip.RevokedBy(c.Revoked), Logger: c.Logger,
 	})
 	return l, nil
 }

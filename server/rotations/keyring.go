@@ -19,10 +19,12 @@ type Ring interface {
 	IDs() []string
 }
 
-// KeyRing is the Mechanism of a Ring. Make makes the text of a value, and says what it will be called.
+// KeyRing is the Mechanism of a Ring. Make makes the text of a value, and says what it will be called. Changed, if not nil, hands the
+// values to who uses a copy of them.
 type KeyRing struct {
-	Ring Ring
-	Make func() (text []byte, id string, err error)
+	Ring    Ring
+	Make    func() (text []byte, id string, err error)
+	Changed func() error
 }
 
 // Held implements Mechanism.
@@ -40,6 +42,14 @@ func (k KeyRing) New() (key []byte, fingerprint string, err error) { return k.Ma
 // Follow implements Mechanism: what is wanted is added, then used, and only then the rest goes. Where nothing can be added,
 // strangers that are not used go before.
 func (k KeyRing) Follow(s rotation.State, keys rotation.Keys) error {
+	err := k.follow(s, keys)
+	if k.Changed != nil {
+		err = errors.Join(err, k.Changed())
+	}
+	return err
+}
+
+func (k KeyRing) follow(s rotation.State, keys rotation.Keys) error {
 	uses, trusts := s.Wanted()
 	for _, id := range trusts {
 		err := k.add(id, keys[id])

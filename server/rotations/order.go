@@ -85,6 +85,9 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 	if changed {
 		progress.Waits = nil // nobody has had the time yet
 	}
+	if err == nil && o.Kind == rotation.GossipKey && r.config.Nodes != nil && state.UnderWay() {
+		progress.Away, err = r.config.Nodes.Away(ctx)
+	}
 	return progress, err
 }
 

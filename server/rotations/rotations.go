@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +48,20 @@ type Config struct {
 	// Locker opens what servers have sealed.
 	Locker     rotation.Locker
 	Mechanisms map[rotation.Kind]Mechanism
-	Clock      clock.WithTicker
-	Logger     *slog.Logger
+	// CaughtUp, if not nil, waits for what else has to be as new as the keys before anybody is handed them.
+	CaughtUp func(ctx context.Context) error
+	// Nodes hold the keys of gossip too; nil: none do.
+	Nodes  *Nodes
+	Clock  clock.WithTicker
+	Logger *slog.Logger
+}
+
+// Nodes are those that get the keys of gossip from servers, by their sessions.
+type Nodes struct {
+	// Lacking are those with a session at this server that do not hold what it holds, as rotation.Held.Nodes.
+	Lacking func() []rotation.Lacking
+	// Away are those without a session, as rotation.Progress.Away.
+	Away func(ctx context.Context) ([]string, error)
 }
 
 // Rotations are those that one server follows. They are safe for concurrent use.
@@ -57,7 +70,9 @@ type Rotations struct {
 	table    *storage.Table
 	follower *storage.Follower
 
-	mu sync.Mutex
+	// begun says that it follows the newest state of the cluster.
+	begun atomic.Bool
+	mu    sync.Mutex
 	// now is what is stored of each kind, and what the server could make of it.
 	now map[rotation.Kind]*followed
 	// changed is closed and made anew when now changes.
@@ -88,7 +103,7 @@ func New(c Config) *Rotations {
 // Run follows until ctx ends, from the newest state of the cluster on.
 func (r *Rotations) Run(ctx context.Context) {
 	for {
-		if _, err := r.table.Snapshot(ctx, ""); err == nil { // this replica has all that was written before
+		if err := r.catchUp(ctx); err == nil {
 			break
 		}
 		select {
@@ -107,6 +122,27 @@ func (r *Rotations) Run(ctx context.Context) {
 	}
 	following.Wait()
 }
+
+// catchUp takes the newest state of the cluster, after which this replica has all that was written before.
+func (r *Rotations) catchUp(ctx context.Context) error {
+	newest, err := r.table.Snapshot(ctx, "")
+	if err != nil {
+		return err
+	}
+	found, err := newest.Get(metav1.NamespaceSystem, rotation.ConfigMapName)
+	if err != nil {
+		return err
+	}
+	r.take(found)
+	if r.config.CaughtUp != nil {
+		err = r.config.CaughtUp(ctx)
+	}
+	r.begun.Store(err == nil)
+	return err
+}
+
+// Begun reports whether this server follows the newest state: before that it may hold keys of long ago.
+func (r *Rotations) Begun() bool { return r.begun.Load() }
 
 // wait ends with ctx, when something changes, or, if timed, after the pause: then it reports true. No timer is left behind.
 func (r *Rotations) wait(ctx context.Context, changed <-chan struct{}, timed bool, pause time.Duration) bool {
@@ -207,6 +243,9 @@ func (r *Rotations) Held() []rotation.Held {
 		held.Uses, held.Trusts = mechanism.Held()
 		if f := r.now[kind]; f != nil {
 			held.Generation, held.Problem = f.state.Generation, f.problem
+		}
+		if kind == rotation.GossipKey && r.config.Nodes != nil {
+			held.Nodes = r.config.Nodes.Lacking()
 		}
 		all = append(all, held)
 	}

@@ -448,3 +448,63 @@ func TestCertificates(t *testing.T) {
 	order.To, order.Phase = time.Unix(9000, 0).UTC().Format(issuedFormat), rotation.Done
 	follow(order, 2)
 }
+
+// TestNodesHoldUpARotation: of the keys of gossip, until they say that they hold them; nodes that are away are told of. The pool has the keys
+// of the ring after each step.
+func TestNodesHoldUpARotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cluster, err := trust.NewCluster(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pool []string
+		var lacking atomic.Pointer[[]rotation.Lacking]
+		lacking.Store(&[]rotation.Lacking{{Node: "n1"}})
+		config := w.servers["a"].config
+		config.Name, config.Servers = "a", func() []trust.Server { return []trust.Server{{Name: "a"}} }
+		caughtUp := errors.New("not yet")
+		config.CaughtUp = func(context.Context) error { return caughtUp }
+		config.Mechanisms = map[rotation.Kind]Mechanism{rotation.GossipKey: KeyRing{
+			Ring: cluster.GossipKeys, Make: trust.MakeGossipKey,
+			Changed: func() error { pool = cluster.GossipKeys.IDs(); return nil },
+		}}
+		config.Nodes = &Nodes{
+			Lacking: func() []rotation.Lacking { return *lacking.Load() },
+			Away:    func(context.Context) ([]string, error) { return []string{"n9"}, nil },
+		}
+		r := New(config)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go r.Run(ctx)
+		synctest.Wait()
+		if r.Begun() {
+			t.Error("it begins before all else is as new")
+		}
+		caughtUp = nil
+		time.Sleep(lookInterval)
+		synctest.Wait()
+		if !r.Begun() {
+			t.Error("it does not begin")
+		}
+		first := cluster.GossipKeys.Used().ID()
+		if _, err := r.Carry(ctx, Order{Kind: rotation.GossipKey, Order: Begin}); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = r.Lead(ctx) }()
+		time.Sleep(time.Hour)
+		p, err := r.Carry(ctx, Order{Kind: rotation.GossipKey, Order: Status})
+		if err != nil || p.Phase != rotation.Trust || len(p.Waits) != 1 || p.Waits[0].Member != "node n1" || !slices.Equal(p.Away, []string{"n9"}) {
+			t.Errorf("%v: %s", err, p.Line())
+		}
+		if len(pool) != 2 || pool[0] != first {
+			t.Errorf("the pool has %v", pool)
+		}
+		lacking.Store(&[]rotation.Lacking{})
+		time.Sleep(time.Minute)
+		p, err = r.Carry(ctx, Order{Kind: rotation.GossipKey, Order: Status})
+		if err != nil || p.Phase != rotation.Done || len(p.Away) != 0 || len(pool) != 1 || pool[0] == first {
+			t.Errorf("%v: %s; the pool has %v", err, p.Line(), pool)
+		}
+	})
+}

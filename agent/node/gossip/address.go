@@ -2,21 +2,9 @@ package gossip
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
 	"net"
 )
-
-// labelBytes is the length of a pool's label before hex.
-const labelBytes = 8
-
-// Label names the cluster among others on the network, by what only its
-// members know.
-func Label(key []byte) string {
-	sum := sha256.Sum256(append([]byte("setpoint gossip label "), key...))
-	return hex.EncodeToString(sum[:labelBytes])
-}
 
 // AdvertiseIP is a server's own address, by which everybody reaches it; empty
 // when it is not known or a loopback that others lack.

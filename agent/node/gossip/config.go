@@ -42,8 +42,8 @@ type Config struct {
 	// AdvertiseIP is where others reach this member, at the port of BindAddr; empty:
 	// derived from BindAddr.
 	AdvertiseIP string
-	// Key encrypts and authenticates: 32 bytes.
-	Key []byte
+	// Keys encrypt and authenticate, 32 bytes each: the first one encrypts, all decrypt. Pool.UseKeys changes them.
+	Keys [][]byte
 	// Label keeps apart clusters that share a network.
 	Label string
 	// Seeds returns "host:port" of servers; names are resolved at each use.
@@ -57,12 +57,12 @@ type Config struct {
 
 func (c *Config) validate() error {
 	switch {
-	case len(c.Key) != keyBytes:
-		return fmt.Errorf("%w, not %d", ErrNoKey, len(c.Key))
+	case len(c.Keys) == 0:
+		return ErrNoKey
 	case c.Name == "" || c.Role == "":
 		return ErrNoName
 	}
-	return nil
+	return validateKeys(c.Keys)
 }
 
 // memberlistConfig is the library's configuration for this member.
@@ -70,7 +70,7 @@ func (c *Config) memberlistConfig(p *Pool) (*memberlist.Config, error) {
 	m := memberlist.DefaultLANConfig()
 	m.Name = memberID(c.Role, c.Name)
 	m.Label = c.Label
-	m.SecretKey = c.Key
+	m.Keyring = p.keys
 	m.Transport = c.Transport
 	m.EnableCompression = false
 	m.GossipInterval = gossipInterval

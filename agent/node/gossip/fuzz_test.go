@@ -31,7 +31,7 @@ func (i *inlet) DialTimeout(string, time.Duration) (net.Conn, error) { return ni
 func FuzzMessages(f *testing.F) {
 	in := &inlet{packets: make(chan *memberlist.Packet), streams: make(chan net.Conn)}
 	key := make([]byte, keyBytes)
-	pool, err := Join(Config{Name: "n1", Role: RoleNode, BindAddr: "10.0.0.1:7946", Key: key, Logger: slog.New(slog.DiscardHandler), Transport: in})
+	pool, err := Join(Config{Name: "n1", Role: RoleNode, BindAddr: "10.0.0.1:7946", Keys: [][]byte{key}, Logger: slog.New(slog.DiscardHandler), Transport: in})
 	if err != nil {
 		f.Fatal(err)
 	}

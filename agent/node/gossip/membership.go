@@ -23,7 +23,6 @@ func (m *Membership) Join(config Config) *Pool {
 	if BindsAll(m.BindAddress) {
 		config.AdvertiseIP = m.AdvertiseIP
 	}
-	config.Label = Label(config.Key)
 	pool, err := Join(config)
 	if err != nil {
 		config.Logger.Warn("gossip is off: nodes are judged by sessions alone", "address", m.BindAddress, "err", err)

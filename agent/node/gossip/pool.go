@@ -60,6 +60,7 @@ type Member struct {
 // Pool is this process's membership. Safe for concurrent use.
 type Pool struct {
 	config  Config
+	keys    *memberlist.Keyring
 	list    *memberlist.Memberlist
 	address string // "ip:port" that this member advertises
 	changes chan string
@@ -82,6 +83,10 @@ func Join(config Config) (*Pool, error) {
 		rejoin:  make(chan struct{}, 1),
 		members: map[string]Member{},
 		leaving: map[string]bool{},
+	}
+	var err error
+	if p.keys, err = memberlist.NewKeyring(config.Keys, config.Keys[0]); err != nil {
+		return nil, fmt.Errorf("gossip: %w", err)
 	}
 	c, err := config.memberlistConfig(p)
 	if err != nil {

@@ -28,7 +28,7 @@ func (n *network) start(t *testing.T, role Role, name string, change func(*Confi
 	t.Helper()
 	m := &member{transport: n.transport()}
 	config := Config{
-		Name: name, Role: role, BindAddr: m.transport.address(), Key: testKey, Label: "test", Transport: m.transport,
+		Name: name, Role: role, BindAddr: m.transport.address(), Keys: [][]byte{testKey}, Label: "test", Transport: m.transport,
 		Logger: slog.New(slog.DiscardHandler),
 		Seeds: func() (addresses []string) {
 			for _, s := range seeds {
@@ -139,7 +139,7 @@ func TestHalvesFindTogether(t *testing.T) {
 
 func TestStrangersStayOut(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"another key":   func(c *Config) { c.Key = bytes.Repeat([]byte{8}, keyBytes) },
+		"another key":   func(c *Config) { c.Keys = [][]byte{bytes.Repeat([]byte{8}, keyBytes)} },
 		"another label": func(c *Config) { c.Label = "other" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,13 +212,13 @@ func TestTheDeadAreForgotten(t *testing.T) {
 }
 
 func TestBadConfig(t *testing.T) {
-	good := Config{Name: "s1", Role: RoleServer, BindAddr: "127.0.0.1:0", Key: testKey, Logger: slog.New(slog.DiscardHandler)}
+	good := Config{Name: "s1", Role: RoleServer, BindAddr: "127.0.0.1:0", Keys: [][]byte{testKey}, Logger: slog.New(slog.DiscardHandler)}
 	for name, c := range map[string]struct {
 		change func(*Config)
 		want   error
 	}{
-		"no key":    {func(c *Config) { c.Key = nil }, ErrNoKey},
-		"short key": {func(c *Config) { c.Key = testKey[:16] }, ErrNoKey},
+		"no key":    {func(c *Config) { c.Keys = nil }, ErrNoKey},
+		"short key": {func(c *Config) { c.Keys = [][]byte{testKey[:16]} }, ErrNoKey},
 		"no name":   {func(c *Config) { c.Name = "" }, ErrNoName},
 		"no role":   {func(c *Config) { c.Role = "" }, ErrNoName},
 		"no port":   {func(c *Config) { c.BindAddr = "127.0.0.1" }, ErrBadAddress},
@@ -242,7 +242,7 @@ func TestSockets(t *testing.T) {
 	defer func() { cancel(); running.Wait() }()
 	for i, role := range []Role{RoleServer, RoleNode, RoleNode} {
 		p, err := Join(Config{
-			Name: fmt.Sprint("m", i), Role: role, BindAddr: "127.0.0.1:0", Key: testKey, Label: "test",
+			Name: fmt.Sprint("m", i), Role: role, BindAddr: "127.0.0.1:0", Keys: [][]byte{testKey}, Label: "test",
 			Logger: slog.New(slog.DiscardHandler),
 			Seeds:  func() []string { return []string{first.Address()} },
 		})

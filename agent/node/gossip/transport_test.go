@@ -13,7 +13,7 @@ import (
 func TestStrangersAtTheGossipPort(t *testing.T) {
 	join := func(name string, seeds ...string) *Pool {
 		p, err := Join(Config{
-			Name: name, Role: RoleServer, BindAddr: "127.0.0.1:0", Key: testKey, Label: "test", Seeds: func() []string { return seeds },
+			Name: name, Role: RoleServer, BindAddr: "127.0.0.1:0", Keys: [][]byte{testKey}, Label: "test", Seeds: func() []string { return seeds },
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

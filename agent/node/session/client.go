@@ -49,8 +49,12 @@ type Client struct {
 	GossipAddresses func(addresses []string)
 	// Told, if set, is called with each answer too: from which of Servers it came, and which servers there are, host:port, at most
 	// ServersMax; none if the server does not tell. The connection has proved that it is a server. It must not block for long.
-	Told   func(from string, servers []string)
-	Logger *slog.Logger
+	Told func(from string, servers []string)
+	// RingHeld, if set, is what the agent holds of the keys of gossip: each message says it. Ring, if set, is called with an answer
+	// that says what it is to hold instead. Neither may block for long.
+	RingHeld func() RingHeld
+	Ring     func(Ring)
+	Logger   *slog.Logger
 
 	instance string
 	counter  uint64
@@ -118,7 +122,9 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 	giveUp := time.AfterFunc(openTimeout, hangUp)
 	defer giveUp.Stop()
 
-	if err := stream.Send(&sessionpb.KeepRequest{Instance: c.instance, Counter: c.counter}); err != nil {
+	hello := c.request()
+	hello.Instance, hello.Counter = c.instance, c.counter
+	if err := stream.Send(hello); err != nil {
 		_, err = stream.Receive() // it knows why
 		return false, err
 	}
@@ -135,6 +141,7 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 
 // hear takes an answer and returns when to ping next.
 func (c *Client) hear(answer *sessionpb.KeepResponse) time.Duration {
+	another := c.hearRing(answer.GetGossipRing())
 	if c.GossipAddresses != nil {
 		addresses := answer.GetGossipAddresses()
 		c.GossipAddresses(addresses[:min(len(addresses), gossipAddressesMax)])
@@ -142,6 +149,9 @@ func (c *Client) hear(answer *sessionpb.KeepResponse) time.Duration {
 	if c.Told != nil {
 		servers := answer.GetServers()
 		c.Told(c.server, servers[:min(len(servers), ServersMax)])
+	}
+	if another {
+		return pingIntervalMin // whoever replaces keys waits for what this agent holds now
 	}
 	return pingInterval(answer)
 }
@@ -176,7 +186,7 @@ func (c *Client) converse(
 			overdue.Stop()
 			ping.Reset(c.hear(answer))
 		case <-ping.C:
-			if err := stream.Send(&sessionpb.KeepRequest{}); err != nil {
+			if err := stream.Send(c.request()); err != nil {
 				return fmt.Errorf("ping: %w", err)
 			}
 			overdue.Reset(answerTimeout)

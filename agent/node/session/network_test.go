@@ -25,6 +25,7 @@ type network struct {
 	gone      map[string]bool     // dial no more
 	told      map[string][]string // agents: where the servers gossip
 	servers   map[string][]string // agents and servers: which servers they know
+	rings     map[string]*ringed  // agents and servers that hold one; set before they start
 }
 
 func newNetwork(t *testing.T) *network {
@@ -157,6 +158,7 @@ type host struct {
 	*Table
 	name    string
 	network *network
+	service *Service
 	// led ends when lose is called: the server has no leader any more.
 	led     context.Context
 	lose    context.CancelFunc
@@ -172,13 +174,18 @@ func (n *network) server(name string, all ...string) *host {
 	h.Table = NewTable(name, nil)
 	h.among(all...)
 	h.led, h.lose = context.WithCancel(n.t.Context())
-	service := NewService(ServiceConfig{Table: h.Table, Led: func() context.Context { return h.led }, Node: callingHost, Logger: logger, GossipAddresses: func() []string {
+	var ring func(string) (*Ring, RingHeld)
+	if r := n.rings[name]; r != nil {
+		ring = r.tell
+	}
+	service := NewService(ServiceConfig{Ring: ring, Table: h.Table, Led: func() context.Context { return h.led }, Node: callingHost, Logger: logger, GossipAddresses: func() []string {
 		return append(h.GossipAddresses(), name+":7946")
 	}, Servers: func() []string {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.servers[name]
 	}})
+	h.service = service
 	exchange := NewExchange(ExchangeConfig{Table: h.Table, Logger: logger, View: func() View {
 		return View{Opinions: []Opinion{{Node: "seen-by-" + name}}, Address: name + ":7946"}
 	}})
@@ -242,6 +249,9 @@ func (n *network) agent(name string, servers ...string) (stop func()) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.told[name] = addresses
+	}
+	if r := n.rings[name]; r != nil {
+		c.RingHeld, c.Ring = r.held, r.take
 	}
 	c.Told = func(_ string, servers []string) {
 		n.mu.Lock()

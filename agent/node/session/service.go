@@ -35,7 +35,10 @@ type ServiceConfig struct {
 	GossipAddresses func() []string
 	// Servers are where the servers serve, host:port, for the agents; nil: they are not told.
 	Servers func() []string
-	Logger  *slog.Logger
+	// Ring are the keys of gossip that the agent of a node is to hold, and what they are called; nil: it gets none now. They are told to
+	// agents that hold others. Nil: nobody is told.
+	Ring   func(node string) (*Ring, RingHeld)
+	Logger *slog.Logger
 }
 
 // Service holds the sessions of agents.
@@ -50,6 +53,9 @@ type Service struct {
 // stream is one session's connection: what it takes to wake its reader.
 type stream struct {
 	controller *http.ResponseController
+	// node and ring are what its agent has said last; node is "" before that. The Service's mu guards them.
+	node string
+	ring RingHeld
 }
 
 // streamKey finds the stream in a request's context.
@@ -164,6 +170,7 @@ func (s *Service) Keep(ctx context.Context, messages *connect.BidiStream[session
 		return connect.NewError(connect.CodeResourceExhausted, err)
 	}
 	s.config.Logger.Debug("session opened", "node", node)
+	s.note(st, node, first)
 	how, err := s.hold(node, r, st, messages)
 	s.config.Table.end(node, r, how)
 	s.config.Logger.Debug("session ended", "node", node, "clean", how == closed, "err", err)
@@ -182,7 +189,7 @@ func (s *Service) hold(
 		if reason := s.reason(); reason != nil {
 			return broken, s.leave(reason) // wake may have undone that of welcome
 		}
-		if err := messages.Send(s.answer()); err != nil {
+		if err := messages.Send(s.answer(st)); err != nil {
 			return broken, err
 		}
 		message, err := messages.Receive()
@@ -194,11 +201,12 @@ func (s *Service) hold(
 		case !s.config.Table.ping(node, r):
 			return broken, connect.NewError(connect.CodeAborted, errExpired)
 		}
+		s.note(st, node, message)
 	}
 }
 
-func (s *Service) answer() *sessionpb.KeepResponse {
-	answer := &sessionpb.KeepResponse{DeadlineMilliseconds: pingGrace.Milliseconds()}
+func (s *Service) answer(st *stream) *sessionpb.KeepResponse {
+	answer := &sessionpb.KeepResponse{DeadlineMilliseconds: pingGrace.Milliseconds(), GossipRing: s.ringFor(st)}
 	if s.config.GossipAddresses != nil {
 		answer.GossipAddresses = s.config.GossipAddresses()
 	}

@@ -237,7 +237,11 @@ func TestWhatIsAnothersIsLeftAlone(t *testing.T) {
 	if err := sameClusterAsNode(dir, other); err != nil {
 		t.Errorf("no node yet: %v", err)
 	}
-	if err := trust.NewNode(certPEM, nil, keyPEM, cluster.CA.CertPEM(), cluster.GossipKey).Save(dir); err != nil {
+	node, err := trust.NewNode(certPEM, nil, keyPEM, cluster.CA.CertPEM(), cluster.GossipKeys.Told())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(sameClusterAsNode(dir, own)); err != nil {

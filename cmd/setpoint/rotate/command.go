@@ -21,22 +21,25 @@ const orderWait = 30 * time.Second
 
 var errBoth = errors.New("--status and --abort exclude each other, and --keep-old")
 
-const long = `Replace a key of the cluster while everything runs: the new one is trusted by all servers, then used, then the old one is dropped.
+const long = `Replace a key of the cluster while everything runs: all members trust the new one, then use it, then drop the old one.
 
-Each step begins when all servers say that they hold what it needs; one that is away is waited for, and told by name. The command begins the
-rotation and returns: --status says how far it is, --abort goes back while the old one is still there.
+Each step begins when all members say that they hold what it needs; a server that is away is waited for, and told by name. The command
+begins the rotation and returns: --status says how far it is, --abort goes back while the old one is still there.
 
-  serving   the servers' own certificates: each server makes itself another one, with another key
-  sa-key    the key that signs tokens of service accounts. The new one is published for an hour before it is used, and the old one is
-            trusted for 25 hours after that, until the tokens of all pods are renewed; both for no longer than --keep-old says. Then
-            tokens that were signed with it end: those in Secrets, and long ones of 'kubectl create token'
+  serving    the servers' own certificates: each server makes itself another one, with another key
+  sa-key     the key that signs tokens of service accounts. The new one is published for an hour before it is used, and the old one is
+             trusted for 25 hours after that, until the tokens of all pods are renewed; both for no longer than --keep-old says. Then
+             tokens that were signed with it end: those in Secrets, and long ones of 'kubectl create token'
+  gossip-key the key that encrypts gossip between servers and nodes. Nodes that are away are not waited for: they get it when they come
+             back. Whoever was shut out with 'setpoint revoke' does not
 
-The other kinds, ` + "`gossip-key`, `ca`, `encryption-key`, `front-proxy`, `tokens`" + `, are refused, each with what to do instead.`
+The other kinds, ` + "`ca`, `encryption-key`, `front-proxy`, `tokens`" + `, are refused, each with what to do instead.`
 
 const examples = `  setpoint rotate sa-key
   setpoint rotate sa-key --status
   setpoint rotate sa-key --keep-old 0s      # it leaked: drop it as soon as all use the new one
-  setpoint rotate sa-key --abort`
+  setpoint rotate sa-key --abort
+  setpoint rotate gossip-key                # after 'setpoint revoke node/NAME': a machine was stolen`
 
 // Shell is what all commands share: how servers are asked, and how it is printed what they say.
 type Shell struct {
@@ -75,7 +78,8 @@ func (s *Shell) Command() *cobra.Command {
 	cmd.Flags().BoolVar(&o.status, "status", false, "only say how far it is, and who is waited for")
 	cmd.Flags().BoolVar(&o.abort, "abort", false, "go back to the old one")
 	cmd.Flags().DurationVar(&o.keepOld, "keep-old", rotation.AccountKeyKept,
-		"of sa-key, how long the old one is trusted after the new one is used; asked again, it changes the rotation that is under way")
+		"of sa-key, and of gossip-key (there 0s), how long the old one is trusted after the new one is used; asked again, it changes the "+
+			"rotation that is under way")
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

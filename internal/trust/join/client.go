@@ -126,11 +126,14 @@ func accept(answer response, keyPEM []byte, pin string) (*trust.Node, error) {
 			certificate.NotBefore.Sub(now).Round(time.Second),
 		)
 	}
-	key, err := trust.ParseGossipKey(answer.GossipKey)
-	if err != nil {
-		return nil, err
+	if answer.GossipKeys == nil { // the server is of a release that never replaces the key
+		key, err := trust.ParseGossipKey(answer.GossipKey)
+		if err != nil {
+			return nil, err
+		}
+		answer.GossipKeys = new(trust.FirstGossipKey(key))
 	}
-	return trust.NewNode([]byte(answer.CertPEM), []byte(answer.ServingPEM), keyPEM, []byte(answer.CAPEM), key), nil
+	return trust.NewNode([]byte(answer.CertPEM), []byte(answer.ServingPEM), keyPEM, []byte(answer.CAPEM), *answer.GossipKeys)
 }
 
 // pinnedClient trusts the authority with the pin and nothing else. With anyTime it does not

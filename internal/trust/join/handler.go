@@ -32,7 +32,10 @@ type response struct {
 	CertPEM    string `json:"certPem"`
 	ServingPEM string `json:"servingPem"`
 	CAPEM      string `json:"caPem"`
-	GossipKey  string `json:"gossipKey"`
+	// GossipKey is the one in use, for agents of releases that know one alone.
+	GossipKey string `json:"gossipKey"`
+	// GossipKeys are all, and the label of the pool; older servers do not say.
+	GossipKeys *trust.GossipKeys `json:"gossipKeys,omitempty"`
 }
 
 // HandlerConfig of the server's side.
@@ -50,8 +53,8 @@ type HandlerConfig struct {
 	Take func(ctx context.Context, tokenID, node string) error
 	// Revoked says that a token (its id, "" for a node that renews), a node or its key was shut out, and since when. Nil: nobody is.
 	Revoked func(tokenID, node, keyHash string) error
-	// GossipKey is handed to every node that joins.
-	GossipKey []byte
+	// GossipKeys are handed to every node that joins.
+	GossipKeys func() trust.GossipKeys
 	// Services are the ranges of Services. No node serves at an address of them.
 	Services []netip.Prefix
 	// Servers are all servers of the cluster at this moment: no node gets their names.
@@ -132,9 +135,10 @@ func (h *handler) sign(request *trust.NodeRequest, remote string) (answer respon
 	if err != nil {
 		return answer, apierrors.NewInternalError(err)
 	}
+	gossip := h.config.GossipKeys()
 	return response{
 		CertPEM: string(client), ServingPEM: string(serving), CAPEM: string(h.config.Authority.CertPEM()),
-		GossipKey: base64.StdEncoding.EncodeToString(h.config.GossipKey),
+		GossipKey: base64.StdEncoding.EncodeToString(gossip.Keys[0]), GossipKeys: &gossip,
 	}, nil
 }
 

@@ -17,6 +17,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 )
@@ -59,7 +61,7 @@ func newSite(t *testing.T, issued time.Time) *site {
 	}
 	mux.Handle(join.Path, join.NewHandler(join.HandlerConfig{
 		Authority: cluster.CA, Serving: serving, Admits: s.admits, Claim: s.claim, Take: func(context.Context, string, string) error { return nil },
-		GossipKey: cluster.GossipKey, Servers: func() []trust.Server { return servers }, Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+		GossipKeys: cluster.GossipKeys.Told, Servers: func() []trust.Server { return servers }, Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	}))
 	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", s.clock.UTC().Format(http.TimeFormat))
@@ -101,7 +103,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(node.GossipKey, s.cluster.GossipKey) || !bytes.Equal(node.Identity.KeyPEM, config.KeyPEM) {
+	if !cmp.Equal(node.GossipKeys.Told(), s.cluster.GossipKeys.Told()) || !bytes.Equal(node.Identity.KeyPEM, config.KeyPEM) {
 		t.Error("the gossip key or the own key is another one")
 	}
 	if !node.Valid("a", time.Now()) || node.NeedsRenewal(time.Now()) {
@@ -337,7 +339,7 @@ func TestHandlerRefusals(t *testing.T) {
 	}
 	var down error
 	handler := join.NewHandler(join.HandlerConfig{
-		Authority: cluster.CA, Serving: cluster.CA, GossipKey: cluster.GossipKey,
+		Authority: cluster.CA, Serving: cluster.CA, GossipKeys: cluster.GossipKeys.Told,
 		Admits:  func(_ context.Context, token trust.Token) (bool, error) { return token == cluster.NodeToken, down },
 		Claim:   func(context.Context, string, string, bool) error { return nil },
 		Take:    func(context.Context, string, string) error { return nil },

@@ -139,6 +139,7 @@ func (m *Membership) renew(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	node.GossipKeys = m.held.GossipKeys // the session keeps them
 	m.config.Logger.Info("the node's certificates were renewed", "node", m.config.NodeName, "expires", node.Identity.Expires())
 	return errors.Join(m.use(node), node.Save(m.config.DataDir))
 }

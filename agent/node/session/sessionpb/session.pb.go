@@ -87,7 +87,11 @@ type KeepRequest struct {
 	// Numbers the sessions of one instance, rising.
 	Counter uint64 `protobuf:"varint,2,opt,name=counter,proto3" json:"counter,omitempty"`
 	// The agent stops in good order; the last message of a session.
-	Goodbye       bool `protobuf:"varint,3,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
+	Goodbye bool `protobuf:"varint,3,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
+	// What the agent holds of gossip: the label of the pool, and what its keys are called, the one in use first. Never a key. None: the
+	// agent's release cannot replace keys.
+	GossipLabel   string   `protobuf:"bytes,4,opt,name=gossip_label,json=gossipLabel,proto3" json:"gossip_label,omitempty"`
+	GossipKeyIds  []string `protobuf:"bytes,5,rep,name=gossip_key_ids,json=gossipKeyIds,proto3" json:"gossip_key_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -143,6 +147,20 @@ func (x *KeepRequest) GetGoodbye() bool {
 	return false
 }
 
+func (x *KeepRequest) GetGossipLabel() string {
+	if x != nil {
+		return x.GossipLabel
+	}
+	return ""
+}
+
+func (x *KeepRequest) GetGossipKeyIds() []string {
+	if x != nil {
+		return x.GossipKeyIds
+	}
+	return nil
+}
+
 type KeepResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How long the server waits for the next message before it holds the session for lost.
@@ -150,7 +168,9 @@ type KeepResponse struct {
 	// Where the servers gossip, "ip:port": the agent joins their pool there.
 	GossipAddresses []string `protobuf:"bytes,2,rep,name=gossip_addresses,json=gossipAddresses,proto3" json:"gossip_addresses,omitempty"`
 	// Where the API is served by the voters of the log, "host:port"; empty: the server does not tell.
-	Servers       []string `protobuf:"bytes,3,rep,name=servers,proto3" json:"servers,omitempty"`
+	Servers []string `protobuf:"bytes,3,rep,name=servers,proto3" json:"servers,omitempty"`
+	// What the agent is to hold of gossip, if that is something else than it has said.
+	GossipRing    *GossipRing `protobuf:"bytes,4,opt,name=gossip_ring,json=gossipRing,proto3" json:"gossip_ring,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -206,6 +226,68 @@ func (x *KeepResponse) GetServers() []string {
 	return nil
 }
 
+func (x *KeepResponse) GetGossipRing() *GossipRing {
+	if x != nil {
+		return x.GossipRing
+	}
+	return nil
+}
+
+// GossipRing are the keys of the pool of nodes and servers. They are secret.
+type GossipRing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Keeps apart clusters that share a network.
+	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	// 32 bytes each: the first one encrypts, all decrypt.
+	Keys          [][]byte `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GossipRing) Reset() {
+	*x = GossipRing{}
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GossipRing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GossipRing) ProtoMessage() {}
+
+func (x *GossipRing) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GossipRing.ProtoReflect.Descriptor instead.
+func (*GossipRing) Descriptor() ([]byte, []int) {
+	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GossipRing) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *GossipRing) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
 type ExchangeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        *Digest                `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -215,7 +297,7 @@ type ExchangeRequest struct {
 
 func (x *ExchangeRequest) Reset() {
 	*x = ExchangeRequest{}
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[2]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -227,7 +309,7 @@ func (x *ExchangeRequest) String() string {
 func (*ExchangeRequest) ProtoMessage() {}
 
 func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[2]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -240,7 +322,7 @@ func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeRequest.ProtoReflect.Descriptor instead.
 func (*ExchangeRequest) Descriptor() ([]byte, []int) {
-	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{2}
+	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ExchangeRequest) GetDigest() *Digest {
@@ -259,7 +341,7 @@ type ExchangeResponse struct {
 
 func (x *ExchangeResponse) Reset() {
 	*x = ExchangeResponse{}
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[3]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -271,7 +353,7 @@ func (x *ExchangeResponse) String() string {
 func (*ExchangeResponse) ProtoMessage() {}
 
 func (x *ExchangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[3]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -284,7 +366,7 @@ func (x *ExchangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeResponse.ProtoReflect.Descriptor instead.
 func (*ExchangeResponse) Descriptor() ([]byte, []int) {
-	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{3}
+	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ExchangeResponse) GetDigest() *Digest {
@@ -314,7 +396,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[4]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +408,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[4]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +421,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{4}
+	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Digest) GetServer() string {
@@ -410,7 +492,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[5]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -422,7 +504,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[5]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -435,7 +517,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{5}
+	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Session) GetNode() string {
@@ -505,7 +587,7 @@ type Opinion struct {
 
 func (x *Opinion) Reset() {
 	*x = Opinion{}
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[6]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +599,7 @@ func (x *Opinion) String() string {
 func (*Opinion) ProtoMessage() {}
 
 func (x *Opinion) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[6]
+	mi := &file_agent_node_session_sessionpb_session_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +612,7 @@ func (x *Opinion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opinion.ProtoReflect.Descriptor instead.
 func (*Opinion) Descriptor() ([]byte, []int) {
-	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{6}
+	return file_agent_node_session_sessionpb_session_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Opinion) GetNode() string {
@@ -551,15 +633,23 @@ var File_agent_node_session_sessionpb_session_proto protoreflect.FileDescriptor
 
 const file_agent_node_session_sessionpb_session_proto_rawDesc = "" +
 	"\n" +
-	"*agent/node/session/sessionpb/session.proto\x12\x13setpoint.session.v1\"]\n" +
+	"*agent/node/session/sessionpb/session.proto\x12\x13setpoint.session.v1\"\xa6\x01\n" +
 	"\vKeepRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\x04R\acounter\x12\x18\n" +
-	"\agoodbye\x18\x03 \x01(\bR\agoodbye\"\x88\x01\n" +
+	"\agoodbye\x18\x03 \x01(\bR\agoodbye\x12!\n" +
+	"\fgossip_label\x18\x04 \x01(\tR\vgossipLabel\x12$\n" +
+	"\x0egossip_key_ids\x18\x05 \x03(\tR\fgossipKeyIds\"\xca\x01\n" +
 	"\fKeepResponse\x123\n" +
 	"\x15deadline_milliseconds\x18\x01 \x01(\x03R\x14deadlineMilliseconds\x12)\n" +
 	"\x10gossip_addresses\x18\x02 \x03(\tR\x0fgossipAddresses\x12\x18\n" +
-	"\aservers\x18\x03 \x03(\tR\aservers\"F\n" +
+	"\aservers\x18\x03 \x03(\tR\aservers\x12@\n" +
+	"\vgossip_ring\x18\x04 \x01(\v2\x1f.setpoint.session.v1.GossipRingR\n" +
+	"gossipRing\"6\n" +
+	"\n" +
+	"GossipRing\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +
+	"\x04keys\x18\x02 \x03(\fR\x04keys\"F\n" +
 	"\x0fExchangeRequest\x123\n" +
 	"\x06digest\x18\x01 \x01(\v2\x1b.setpoint.session.v1.DigestR\x06digest\"G\n" +
 	"\x10ExchangeResponse\x123\n" +
@@ -608,32 +698,34 @@ func file_agent_node_session_sessionpb_session_proto_rawDescGZIP() []byte {
 }
 
 var file_agent_node_session_sessionpb_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_agent_node_session_sessionpb_session_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_agent_node_session_sessionpb_session_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_agent_node_session_sessionpb_session_proto_goTypes = []any{
 	(SessionState)(0),        // 0: setpoint.session.v1.SessionState
 	(*KeepRequest)(nil),      // 1: setpoint.session.v1.KeepRequest
 	(*KeepResponse)(nil),     // 2: setpoint.session.v1.KeepResponse
-	(*ExchangeRequest)(nil),  // 3: setpoint.session.v1.ExchangeRequest
-	(*ExchangeResponse)(nil), // 4: setpoint.session.v1.ExchangeResponse
-	(*Digest)(nil),           // 5: setpoint.session.v1.Digest
-	(*Session)(nil),          // 6: setpoint.session.v1.Session
-	(*Opinion)(nil),          // 7: setpoint.session.v1.Opinion
+	(*GossipRing)(nil),       // 3: setpoint.session.v1.GossipRing
+	(*ExchangeRequest)(nil),  // 4: setpoint.session.v1.ExchangeRequest
+	(*ExchangeResponse)(nil), // 5: setpoint.session.v1.ExchangeResponse
+	(*Digest)(nil),           // 6: setpoint.session.v1.Digest
+	(*Session)(nil),          // 7: setpoint.session.v1.Session
+	(*Opinion)(nil),          // 8: setpoint.session.v1.Opinion
 }
 var file_agent_node_session_sessionpb_session_proto_depIdxs = []int32{
-	5, // 0: setpoint.session.v1.ExchangeRequest.digest:type_name -> setpoint.session.v1.Digest
-	5, // 1: setpoint.session.v1.ExchangeResponse.digest:type_name -> setpoint.session.v1.Digest
-	6, // 2: setpoint.session.v1.Digest.sessions:type_name -> setpoint.session.v1.Session
-	7, // 3: setpoint.session.v1.Digest.opinions:type_name -> setpoint.session.v1.Opinion
-	0, // 4: setpoint.session.v1.Session.state:type_name -> setpoint.session.v1.SessionState
-	1, // 5: setpoint.session.v1.SessionService.Keep:input_type -> setpoint.session.v1.KeepRequest
-	3, // 6: setpoint.session.v1.DigestService.Exchange:input_type -> setpoint.session.v1.ExchangeRequest
-	2, // 7: setpoint.session.v1.SessionService.Keep:output_type -> setpoint.session.v1.KeepResponse
-	4, // 8: setpoint.session.v1.DigestService.Exchange:output_type -> setpoint.session.v1.ExchangeResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	3, // 0: setpoint.session.v1.KeepResponse.gossip_ring:type_name -> setpoint.session.v1.GossipRing
+	6, // 1: setpoint.session.v1.ExchangeRequest.digest:type_name -> setpoint.session.v1.Digest
+	6, // 2: setpoint.session.v1.ExchangeResponse.digest:type_name -> setpoint.session.v1.Digest
+	7, // 3: setpoint.session.v1.Digest.sessions:type_name -> setpoint.session.v1.Session
+	8, // 4: setpoint.session.v1.Digest.opinions:type_name -> setpoint.session.v1.Opinion
+	0, // 5: setpoint.session.v1.Session.state:type_name -> setpoint.session.v1.SessionState
+	1, // 6: setpoint.session.v1.SessionService.Keep:input_type -> setpoint.session.v1.KeepRequest
+	4, // 7: setpoint.session.v1.DigestService.Exchange:input_type -> setpoint.session.v1.ExchangeRequest
+	2, // 8: setpoint.session.v1.SessionService.Keep:output_type -> setpoint.session.v1.KeepResponse
+	5, // 9: setpoint.session.v1.DigestService.Exchange:output_type -> setpoint.session.v1.ExchangeResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_agent_node_session_sessionpb_session_proto_init() }
@@ -647,7 +739,7 @@ func file_agent_node_session_sessionpb_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_node_session_sessionpb_session_proto_rawDesc), len(file_agent_node_session_sessionpb_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
