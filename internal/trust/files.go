@@ -20,11 +20,11 @@ const (
 func writeFile(path string, content []byte, mode fs.FileMode) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, cause(err))
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
+			err = fmt.Errorf("write %s: %w", path, errors.Join(cause(err), os.Remove(file.Name())))
 		}
 	}()
 	if err := fill(file, content, mode); err != nil {
@@ -39,6 +39,17 @@ func writeFile(path string, content []byte, mode fs.FileMode) (err error) {
 	}
 	syncFolder(filepath.Dir(path))
 	return nil
+}
+
+// cause is an error without the name of the temporary file, which is another one each time: what is tried again fails in the same words.
+func cause(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", at.Op, at.Err)
+	}
+	if between, ok := errors.AsType[*os.LinkError](err); ok {
+		return fmt.Errorf("%s: %w", between.Op, between.Err)
+	}
+	return err
 }
 
 func keepOwner(path string, file *os.File) {

@@ -1,6 +1,8 @@
 package trust_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,31 @@ func FuzzServers(f *testing.F) {
 			if err == nil && (server.Name == "" || len(server.Names()) == 0) {
 				t.Errorf("%q has %+v", text, server)
 			}
+		}
+	})
+}
+
+// FuzzGossipKeys: a text of keys is a pool's, and what a ring is told to follow is what it holds then.
+func FuzzGossipKeys(f *testing.F) {
+	cluster, err := trust.NewCluster(time.Now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	seed, err := json.Marshal(cluster.GossipKeys.Told())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(seed))
+	f.Add(`{"label":"l","keys":["AA=="]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		_, _ = cluster.Copied().GossipKeys.Add([]byte(text))
+		var told trust.GossipKeys
+		if json.Unmarshal([]byte(text), &told) != nil {
+			return
+		}
+		ring := cluster.Copied().GossipKeys
+		if ring.Follow(told) == nil && !slices.Equal(ring.IDs(), told.IDs()) {
+			t.Errorf("%q: it holds %v", text, ring.IDs())
 		}
 	})
 }
