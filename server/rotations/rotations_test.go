@@ -458,16 +458,21 @@ func TestNodesHoldUpARotation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var pool []string
+		var pool atomic.Pointer[[]string]
+		var caughtUp atomic.Bool
 		var lacking atomic.Pointer[[]rotation.Lacking]
 		lacking.Store(&[]rotation.Lacking{{Node: "n1"}})
 		config := w.servers["a"].config
 		config.Name, config.Servers = "a", func() []trust.Server { return []trust.Server{{Name: "a"}} }
-		caughtUp := errors.New("not yet")
-		config.CaughtUp = func(context.Context) error { return caughtUp }
+		config.CaughtUp = func(context.Context) error {
+			if caughtUp.Load() {
+				return nil
+			}
+			return errors.New("not yet")
+		}
 		config.Mechanisms = map[rotation.Kind]Mechanism{rotation.GossipKey: KeyRing{
 			Ring: cluster.GossipKeys, Make: trust.MakeGossipKey,
-			Changed: func() error { pool = cluster.GossipKeys.IDs(); return nil },
+			Changed: func() error { pool.Store(new(cluster.GossipKeys.IDs())); return nil },
 		}}
 		config.Nodes = &Nodes{
 			Lacking: func() []rotation.Lacking { return *lacking.Load() },
@@ -481,7 +486,7 @@ func TestNodesHoldUpARotation(t *testing.T) {
 		if r.Begun() {
 			t.Error("it begins before all else is as new")
 		}
-		caughtUp = nil
+		caughtUp.Store(true)
 		time.Sleep(lookInterval)
 		synctest.Wait()
 		if !r.Begun() {
@@ -497,14 +502,14 @@ func TestNodesHoldUpARotation(t *testing.T) {
 		if err != nil || p.Phase != rotation.Trust || len(p.Waits) != 1 || p.Waits[0].Member != "node n1" || !slices.Equal(p.Away, []string{"n9"}) {
 			t.Errorf("%v: %s", err, p.Line())
 		}
-		if len(pool) != 2 || pool[0] != first {
-			t.Errorf("the pool has %v", pool)
+		if ids := *pool.Load(); len(ids) != 2 || ids[0] != first {
+			t.Errorf("the pool has %v", ids)
 		}
 		lacking.Store(&[]rotation.Lacking{})
 		time.Sleep(time.Minute)
 		p, err = r.Carry(ctx, Order{Kind: rotation.GossipKey, Order: Status})
-		if err != nil || p.Phase != rotation.Done || len(p.Away) != 0 || len(pool) != 1 || pool[0] == first {
-			t.Errorf("%v: %s; the pool has %v", err, p.Line(), pool)
+		if ids := *pool.Load(); err != nil || p.Phase != rotation.Done || len(p.Away) != 0 || len(ids) != 1 || ids[0] == first {
+			t.Errorf("%v: %s; the pool has %v", err, p.Line(), ids)
 		}
 	})
 }
