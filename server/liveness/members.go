@@ -24,7 +24,25 @@ func (l *Liveness) GossipMembers() []GossipMember {
 	if l.config.Gossip == nil {
 		return nil
 	}
-	var members []GossipMember
+	var pool []gossip.Member
+	if l.pool != nil {
+		pool = l.pool.Members()
+	}
+	var servers, nodes []string
+	for _, server := range l.config.Members() {
+		servers = append(servers, server.Name)
+	}
+	for node, entry := range l.table.Entries() {
+		if entry.State == session.Alive || entry.State == session.Quiet {
+			nodes = append(nodes, node)
+		}
+	}
+	return membersOf(pool, servers, nodes)
+}
+
+// membersOf are the members of a pool in which these servers and nodes should be: one that left and is there again without gossip is
+// absent.
+func membersOf(pool []gossip.Member, servers, nodes []string) (members []GossipMember) {
 	known := map[GossipMember]bool{}
 	add := func(name string, role gossip.Role, state string) {
 		if id := (GossipMember{Name: name, Role: string(role)}); !known[id] {
@@ -32,18 +50,19 @@ func (l *Liveness) GossipMembers() []GossipMember {
 			members = append(members, GossipMember{Name: name, Role: string(role), State: state})
 		}
 	}
-	if l.pool != nil {
-		for _, m := range l.pool.Members() {
+	for _, m := range pool {
+		if m.State != gossip.NotMember {
 			add(m.Name, m.Role, m.State.String())
 		}
 	}
-	for _, server := range l.config.Members() {
-		add(server.Name, gossip.RoleServer, absent)
+	for _, name := range servers {
+		add(name, gossip.RoleServer, absent)
 	}
-	for node, entry := range l.table.Entries() {
-		if entry.State == session.Alive || entry.State == session.Quiet {
-			add(node, gossip.RoleNode, absent)
-		}
+	for _, name := range nodes {
+		add(name, gossip.RoleNode, absent)
+	}
+	for _, m := range pool {
+		add(m.Name, m.Role, m.State.String())
 	}
 	slices.SortFunc(members, func(a, b GossipMember) int {
 		return cmp.Or(cmp.Compare(b.Role, a.Role), cmp.Compare(a.Name, b.Name))
