@@ -14,14 +14,14 @@ import (
 
 // serveIngresses serves them if this node is to.
 func (a *agent) serveIngresses(
-	ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory, opened func([]int),
+	ctx context.Context, children *sync.WaitGroup, everywhere, nodes informers.SharedInformerFactory, opened func([]int),
 ) {
 	if !a.Ingress.Any() {
 		return
 	}
 	run, err := router.Watch(router.Config{
-		Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Reserved: a.book, Opened: opened,
-		Metrics: a.asked, AccessLog: a.AccessLog, Listening: a.ingressListening(ctx), Logger: a.Logger,
+		Informers: everywhere, Nodes: nodes, NodeName: a.NodeName, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways,
+		Reserved: a.book, Opened: opened, Metrics: a.asked, AccessLog: a.AccessLog, Listening: a.ingressListening(ctx), Logger: a.Logger,
 	})
 	if err != nil {
 		a.Logger.Error("Ingresses are not served", "err", err)

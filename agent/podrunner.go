@@ -85,7 +85,7 @@ func (a *agent) followNetwork(
 	a.enforcePolicies(ctx, children)
 	closePorts, opened := a.closePorts(ctx, children, everywhere, bound)
 	a.followPorts(bound)
-	a.serveIngresses(ctx, children, everywhere, a.gatewaysOpened(opened))
+	a.serveIngresses(ctx, children, everywhere, nodes, a.gatewaysOpened(opened))
 	return closePorts, a.serveNames(ctx, children, everywhere)
 }
 

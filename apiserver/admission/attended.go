@@ -67,9 +67,9 @@ func (p attended) missing(ctx context.Context, a admission.Attributes) (string, 
 			return "", nil
 		}
 		if p.pool {
-			return p.unless(ctx, isReal, "every node is simulated: nobody announces the address that this load balancer gets")
+			return p.unless(ctx, someIsReal, "every node is simulated: nobody announces the address that this load balancer gets")
 		}
-		return p.unless(ctx, isReal, "every node is simulated: unless another controller gives an address, this load balancer stays pending")
+		return p.unless(ctx, someIsReal, "every node is simulated: unless another controller gives an address, this load balancer stays pending")
 	case *unstructured.Unstructured:
 		if a.GetKind().GroupKind() != gatewayKind {
 			return "", nil
@@ -77,7 +77,7 @@ func (p attended) missing(ctx context.Context, a admission.Attributes) (string, 
 		if class, _, _ := unstructured.NestedString(o.Object, "spec", "gatewayClassName"); class != ourClass {
 			return "", nil
 		}
-		return p.unless(ctx, servesIngresses, "no node serves Gateways: those with an agent that has --ingress-http-port do")
+		return p.unless(ctx, someServes, "no node serves Gateways: "+whoServes)
 	}
 	return "", nil
 }
@@ -99,21 +99,26 @@ func (p attended) ofIngress(ctx context.Context, o *networkingv1.Ingress) (strin
 	case !strings.HasPrefix(class.Spec.Controller, ourControllers):
 		return "", nil
 	}
-	return p.unless(ctx, servesIngresses, "no node serves Ingresses: those with an agent that has --ingress-http-port do")
+	return p.unless(ctx, someServes, "no node serves Ingresses: "+whoServes)
 }
 
-// unless is the text if no node is as wanted.
-func (p attended) unless(ctx context.Context, wanted func(*corev1.Node) bool, text string) (string, error) {
+// unless is the text if the nodes are not as wanted.
+func (p attended) unless(ctx context.Context, wanted func([]*corev1.Node) bool, text string) (string, error) {
 	nodes, err := p.nodes.in(ctx, "")
-	if err != nil || slices.ContainsFunc(nodes, wanted) {
+	if err != nil || wanted(nodes) {
 		return "", err
 	}
 	return text, nil
 }
 
-func servesIngresses(n *corev1.Node) bool {
-	_, _, ok := reserved.IngressPorts(n)
-	return ok
+// whoServes says what is missing where nobody does.
+const whoServes = "those with an agent that has --ingress-http-port do, or of these those with the label " + reserved.EdgeLabel + "=" + reserved.Edge +
+	" once a node has it"
+
+func someServes(nodes []*corev1.Node) bool {
+	return slices.ContainsFunc(nodes, reserved.EdgesOf(nodes).Serves)
 }
+
+func someIsReal(nodes []*corev1.Node) bool { return slices.ContainsFunc(nodes, isReal) }
 
 func isReal(n *corev1.Node) bool { return !simulatednode.Is(n) }

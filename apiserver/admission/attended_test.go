@@ -35,6 +35,9 @@ func TestWhoServes(t *testing.T) {
 	}
 	balancer := &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 	serving, simulated := node(reserved.IngressLabel, "80-443"), node(simulatednode.Label, "")
+	labelled := func(name string) *corev1.Node { // it has no ports
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{reserved.EdgeLabel: reserved.Edge}}}
+	}
 	for name, c := range map[string]struct {
 		given  []resource.Object
 		object resource.Object
@@ -47,6 +50,7 @@ func TestWhoServes(t *testing.T) {
 		"no node":          {[]resource.Object{class("setpoint", "setpoint.io/ingress"), simulated}, ingress("setpoint"), "no node serves Ingresses"},
 		"served":           {[]resource.Object{class("setpoint", "setpoint.io/ingress"), serving}, ingress("setpoint"), ""},
 		"simulated nodes":  {[]resource.Object{simulated}, balancer, "every node is simulated"},
+		"nobody chosen":    {[]resource.Object{class("setpoint", "setpoint.io/ingress"), serving, labelled("other")}, ingress("setpoint"), "no node serves Ingresses"},
 		"a real node":      {[]resource.Object{serving}, balancer, ""},
 		"another balancer": {nil, &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: "LoadBalancer", LoadBalancerClass: new("example.com/lb")}}, ""},
 		"a plain Service":  {nil, &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: "ClusterIP"}}, ""},

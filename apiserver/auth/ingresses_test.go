@@ -3,6 +3,7 @@ package auth_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -10,6 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	rest "github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // TestNodesReadCertificates: of the Ingresses that they serve, for as long as one names them, and of no others.
@@ -18,7 +20,11 @@ func TestNodesReadCertificates(t *testing.T) {
 	rules := auth.NewAuthorizer(auth.Config{Workloads: w})
 	store1 := func(plural, namespace, name string, change *storage.Change) {
 		t.Helper()
-		table := store.Table(networkingv1.SchemeGroupVersion.WithResource(plural))
+		gvr := networkingv1.SchemeGroupVersion.WithResource(plural)
+		if plural == "nodes" {
+			gvr = corev1.SchemeGroupVersion.WithResource(plural)
+		}
+		table := store.Table(gvr)
 		if _, err := table.Write(t.Context(), namespace, name, func(*storage.View) (*storage.Change, error) { return change, nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -46,6 +52,10 @@ func TestNodesReadCertificates(t *testing.T) {
 			}
 		}
 	}
+	node := func(name string, labels map[string]string) {
+		put("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	}
+	node("a", map[string]string{reserved.IngressLabel: "80-443"})
 	put("ingresses", ingress("one", "ours", "s"))
 	expect("no class", "s", false)
 	put("ingressclasses", class("ours", auth.IngressController))
@@ -76,4 +86,20 @@ func TestNodesReadCertificates(t *testing.T) {
 			t.Errorf("ConfigMap %s: %v, %v", name, decision, err)
 		}
 	}
+	node("a", nil)
+	expect("the node has no ports for Ingresses", "new", false)
+	node("a", map[string]string{reserved.IngressLabel: "80-443"})
+	expect("it has", "new", true)
+	node("b", map[string]string{reserved.EdgeLabel: "true"})
+	expect("another node is to serve", "new", false)
+	for _, name := range []string{"s", "other"} {
+		decision, _, err := rules.Authorize(t.Context(), resource(nodeA, "watch", "", "configmaps", "", "x", name))
+		if err != nil || decision == authorizer.DecisionAllow {
+			t.Errorf("ConfigMap %s, and another node is to serve: %v, %v", name, decision, err)
+		}
+	}
+	node("a", map[string]string{reserved.IngressLabel: "80-443", reserved.EdgeLabel: "true"})
+	expect("both are", "new", true)
+	store1("nodes", "", "a", &storage.Change{Delete: true})
+	expect("its Node is gone", "new", false)
 }

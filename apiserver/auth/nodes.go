@@ -47,9 +47,9 @@ const (
 	onNode
 	// usedObject: one that a pod on the node uses.
 	usedObject
-	// ingressCertificate: a Secret with the certificate of an Ingress or a Gateway that nodes serve.
+	// ingressCertificate: a Secret with the certificate of an Ingress or a Gateway that nodes serve, if this one does.
 	ingressCertificate
-	// gatewayAuthority: a ConfigMap with the authorities by which nodes judge the backends of Gateways.
+	// gatewayAuthority: a ConfigMap with the authorities by which nodes that serve judge the backends of Gateways.
 	gatewayAuthority
 	// revoked: the ConfigMap that says who is shut out.
 	revoked
@@ -177,11 +177,11 @@ func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attri
 	case usedObject:
 		return refuseUnused(workloads, node, a)
 	case ingressCertificate:
-		if a.GetName() == "" || workloads == nil || !workloads.isCertificate(a.GetNamespace(), a.GetName()) {
+		if a.GetName() == "" || workloads == nil || !workloads.isCertificate(node, a.GetNamespace(), a.GetName()) {
 			return noRelationship(node)
 		}
 	case gatewayAuthority:
-		if a.GetName() == "" || workloads == nil || !workloads.ofGateways(a.GetResource(), a.GetNamespace(), a.GetName()) {
+		if a.GetName() == "" || workloads == nil || !workloads.isAuthority(node, a.GetNamespace(), a.GetName()) {
 			return noRelationship(node)
 		}
 	case podNetwork:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 var (
@@ -59,8 +60,35 @@ func NewWorkloads(store *storage.Store, logger *slog.Logger) *Workloads {
 // them; without it none is.
 func (w *Workloads) OfGateways(named func(resource, namespace, name string) bool) { w.gateways = named }
 
-func (w *Workloads) isCertificate(namespace, secret string) bool {
-	return w.certificates.names(namespace, secret) || w.ofGateways(secretResource, namespace, secret)
+// isCertificate tells whether a node reads the Secret because it serves an Ingress or a Gateway.
+func (w *Workloads) isCertificate(node, namespace, secret string) bool {
+	return (w.certificates.names(namespace, secret) || w.ofGateways(secretResource, namespace, secret)) && w.serves(node)
+}
+
+// isAuthority tells whether a node reads the ConfigMap because it judges backends of Gateways by it.
+func (w *Workloads) isAuthority(node, namespace, configMap string) bool {
+	return w.ofGateways(configMapResource, namespace, configMap) && w.serves(node)
+}
+
+// serves tells whether a node serves Ingresses and Gateways, as all Nodes say together.
+func (w *Workloads) serves(node string) bool {
+	if !w.store.Serves(nodesResource) {
+		return false
+	}
+	page, err := w.store.Table(nodesResource).List(context.Background(), storage.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return false
+	}
+	var self *corev1.Node
+	nodes := make([]*corev1.Node, 0, len(page.Items))
+	for _, item := range page.Items {
+		n := item.Object().(*corev1.Node)
+		nodes = append(nodes, n)
+		if n.Name == node {
+			self = n
+		}
+	}
+	return self != nil && reserved.EdgesOf(nodes).Serves(self)
 }
 
 func (w *Workloads) ofGateways(resource, namespace, name string) bool {

@@ -140,7 +140,7 @@ func (c *controller) ifUsed(_, _ metav1.Object) []reconcile.Key {
 func (c *controller) nodeChanged(before, after metav1.Object) []reconcile.Key {
 	was, _ := before.(*corev1.Node)
 	is, _ := after.(*corev1.Node)
-	if table.Address(was) == table.Address(is) && !(c.used() && reserved.Changed(before, after)) {
+	if !table.AddressesChanged(was, is) && !(c.used() && reserved.Changed(before, after)) {
 		return nil
 	}
 	return []reconcile.Key{everything}

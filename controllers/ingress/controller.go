@@ -90,7 +90,7 @@ func (c *controller) serviceChanged(before, after metav1.Object) []reconcile.Key
 func nodeChanged(before, after metav1.Object) []reconcile.Key {
 	was, _ := before.(*corev1.Node)
 	is, _ := after.(*corev1.Node)
-	if table.Address(was) == table.Address(is) {
+	if !table.AddressesChanged(was, is) {
 		return nil
 	}
 	return always(before, after)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 func node(name, internal, external, serves string, ready corev1.ConditionStatus) *corev1.Node {
@@ -77,6 +78,14 @@ func TestStatusAndEvents(t *testing.T) {
 		}
 		if events := w.Events.List(); len(events) != 1 || !strings.Contains(events[0], "BackendMissing") || !strings.Contains(events[0], "missing: it does not exist") {
 			t.Errorf("events: %q", events)
+		}
+		// Once a node is labelled, only those labelled so serve.
+		chosen := node("b", "10.0.0.2", "192.0.2.2", "80-443", corev1.ConditionTrue)
+		reconciletest.Edit(w, chosen, func(n *corev1.Node) { n.Labels[reserved.EdgeLabel] = reserved.Edge })
+		w.Settle()
+		if i, err := w.Client.NetworkingV1().Ingresses("n").Get(t.Context(), "good", metav1.GetOptions{}); err != nil ||
+			len(i.Status.LoadBalancer.Ingress) != 1 || i.Status.LoadBalancer.Ingress[0].IP != "192.0.2.2" {
+			t.Errorf("%v, served at %v", err, i.Status.LoadBalancer.Ingress)
 		}
 		w.Writes()
 		w.Settle()

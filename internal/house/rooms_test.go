@@ -160,7 +160,7 @@ var rooms = []room{
 	{[]string{"apiserver/admission/quota"}, "ResourceQuota: usage charged in the write's transaction", []string{"apiserver/resource", "apiserver/storage"}, "`rest` calls it inside the decision of a write"},
 	{[]string{"apiserver/admission/manifests"}, "webhooks and policies in files", []string{"apiserver/kinds/admissionregistration", "apiserver/resource", "internal/reread"}, "a mistake in a file keeps a server from starting"},
 	{[]string{"apiserver/admission/dynamic"}, "webhooks and policies", []string{"apiserver/admission/manifests", "apiserver/storage"}, "a plugin is built when the first configuration for it exists"},
-	{[]string{"apiserver/auth"}, "authentication by certificate, and what nodes may do", []string{"apiserver/resource", "apiserver/storage", "internal/{revocation,shares}", "internal/trust", "internal/clusterdns"}, ""},
+	{[]string{"apiserver/auth"}, "authentication by certificate, and what nodes may do", []string{"apiserver/resource", "apiserver/storage", "internal/{reserved,revocation,shares}", "internal/trust", "internal/clusterdns"}, ""},
 	{[]string{"apiserver/auth/tokens", "apiserver/auth/rbac", "apiserver/auth/reviews"}, "tokens of service accounts; roles; questions about users", []string{"apiserver/resource", "apiserver/storage"}, "a decision reads this replica only, without a lock"},
 	{[]string{"apiserver/auth/rbac/policy"}, "the roles and bindings of every cluster", nil, ""},
 	{[]string{"apiserver/auth/authconfig"}, "authentication by OIDC issuers and anonymous requests, from a file", []string{"internal/reread"}, "an issuer that does not answer must not keep a server from starting"},

@@ -42,13 +42,13 @@ func (t Told) String() string {
 	return string(text)
 }
 
-// IngressLabel is on nodes that serve Ingresses.
+// IngressLabel is on nodes whose agents have ports for Ingresses. A node writes it itself; who may serve them say Edges.
 const IngressLabel = "setpoint.io/ingress"
 
 // IngressPortsText is the value of IngressLabel for these ports, 0 being none: "80-443".
 func IngressPortsText(plain, secure int) string { return fmt.Sprintf("%d-%d", plain, secure) }
 
-// IngressPorts are those on which a node serves Ingresses; ok is false for one that serves none.
+// IngressPorts are those that a node has for Ingresses; ok is false for one that has none.
 func IngressPorts(node *corev1.Node) (plain, secure int, ok bool) {
 	n, _ := fmt.Sscanf(node.Labels[IngressLabel], "%d-%d", &plain, &secure)
 	return plain, secure, n == 2

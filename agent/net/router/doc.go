@@ -8,8 +8,8 @@
 // another one, whatever its method, and never otherwise. Headers that tell of the client (X-Forwarded-*, Forwarded, X-Real-Ip) are
 // ours, not the client's. A connection for a TLSRoute goes to one endpoint, and no byte of it is lost or changed. An endpoint whose
 // Service has a BackendTLSPolicy is asked only over connections that this policy has checked. A port that is taken by another program
-// is told and tried again. Run blocks until all its goroutines have ended, and waits for requests and connections under way for at most
-// drainTimeout.
+// is told and tried again. A node that may not serve (reserved.Edges) neither listens nor reads a Secret. Run blocks until all its
+// goroutines have ended, and waits for requests and connections under way for at most drainTimeout.
 //
 // What is asked is counted by Ingress or route (Metrics), and logged on demand; a request waits for neither.
 //

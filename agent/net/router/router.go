@@ -52,6 +52,9 @@ type Config struct {
 	// Client reads the Secrets with certificates.
 	Client kubernetes.Interface
 	Ports  Ports
+	// Nodes tells of all nodes, and so whether the one of this name may serve (reserved.Edges). Nil: it may.
+	Nodes    informers.SharedInformerFactory
+	NodeName string
 	// Gateways reads the objects of the Gateway API; nil: no Gateways are served.
 	Gateways dynamic.Interface
 	// Listening is told whether a port of Ports is open, at first and when that changes; err says why it is not. Nil: nobody is.
@@ -108,6 +111,7 @@ func newRouter(c Config, dial dialer) (*router, error) {
 		// It fails only where an informer has stopped already.
 		_, _ = informer.AddEventHandler(handler)
 	}
+	r.followEdges()
 	byService := cache.Indexers{serviceIndex: func(o any) ([]string, error) {
 		s, ok := o.(*discoveryv1.EndpointSlice)
 		if !ok {
@@ -144,10 +148,8 @@ func (r *router) look() {
 }
 
 func (r *router) run(ctx context.Context) {
-	for _, informer := range r.informers() {
-		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			return
-		}
+	if !r.synced(ctx) {
+		return
 	}
 	if r.access != nil {
 		defer r.logAccess(ctx)()
@@ -157,13 +159,24 @@ func (r *router) run(ctx context.Context) {
 	if r.objects != nil {
 		children.Go(func() { r.objects.Run(ctx) })
 	}
-	r.build(ctx) // before anybody asks
-	for port, secure := range r.Ports.byNumber() {
-		children.Go(func() { r.listen(ctx, port, secure, r.Listening) })
-	}
-	r.follow(ctx)
+	r.openShared(ctx, r.build(ctx)) // the table is made before anybody asks
+	r.follow(ctx, r.openShared)
 	r.listening.Wait()
 	r.mirroring.Wait() // each ends by mirrorTimeout
+}
+
+// synced waits until everything is known, and returns false if ctx ends before.
+func (r *router) synced(ctx context.Context) bool {
+	all := r.informers()
+	if r.Nodes != nil {
+		all = append(all, r.Nodes.Core().V1().Nodes().Informer())
+	}
+	for _, informer := range all {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return false
+		}
+	}
+	return true
 }
 
 // logAccess writes the access log until it is told that nobody asks any more.
@@ -174,8 +187,8 @@ func (r *router) logAccess(ctx context.Context) (end func()) {
 	return func() { cancel(); writing.Wait() }
 }
 
-// follow keeps the table until ctx ends.
-func (r *router) follow(ctx context.Context) {
+// follow keeps the table until ctx ends. After each change, built is told whether this node may serve.
+func (r *router) follow(ctx context.Context, built func(ctx context.Context, may bool)) {
 	defer r.authorities.Stop()
 	defer r.secrets.Stop()
 	defer r.ofGateways.Stop()
@@ -190,17 +203,21 @@ func (r *router) follow(ctx context.Context) {
 			return
 		}
 		begun := time.Now()
-		r.build(ctx)
+		built(ctx, r.build(ctx))
 		took = time.Since(begun)
 	}
 }
 
-// build makes the table of what is known now. The problems are told by controllers/ingress, once for all nodes.
-func (r *router) build(ctx context.Context) {
+// build makes the table of what is known now, and returns whether this node may serve: if not, the table is empty and no Secret is read.
+// The problems are told by controllers/ingress, once for all nodes.
+func (r *router) build(ctx context.Context) (may bool) {
 	classes, _ := r.Informers.Networking().V1().IngressClasses().Lister().List(labels.Everything())
 	all, _ := r.Informers.Networking().V1().Ingresses().Lister().List(labels.Everything())
-	ours := table.Ours(classes, all)
 	objects, served := r.gatewayObjects()
+	if may = r.mayServe(); !may {
+		classes, objects.Classes = nil, nil
+	}
+	ours := table.Ours(classes, all)
 	r.secrets.Want(ctx, table.Secrets(ours))
 	r.ofGateways.Want(ctx, gatewayapi.SecretNames(&objects))
 	gateways, claims := &gateway.Result{}, table.Claims(ours)
@@ -217,6 +234,7 @@ func (r *router) build(ctx context.Context) {
 		r.serveGateways(ctx, gateways)
 	}
 	r.Metrics.cut.Set(float64(r.secrets.Cut() + r.ofGateways.Cut() + r.authorities.Cut()))
+	return may
 }
 
 // owners are all that requests may be for, in an order that stays.

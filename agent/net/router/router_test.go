@@ -63,7 +63,7 @@ func newSite(t *testing.T, objects ...any) *site {
 	var children sync.WaitGroup
 	factory.WaitForCacheSync(ctx.Done())
 	r.build(ctx)
-	children.Go(func() { r.follow(ctx) })
+	children.Go(func() { r.follow(ctx, func(context.Context, bool) {}) })
 	children.Go(func() { r.objects.Run(ctx) })
 	children.Go(func() { r.serve(ctx, listeners[0], ports.HTTP, false) })
 	children.Go(func() { r.serve(ctx, listeners[1], ports.HTTPS, true) })

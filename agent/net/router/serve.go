@@ -48,7 +48,9 @@ type router struct {
 	ports   atomic.Pointer[ports]
 	objects *gatewayapi.Watcher
 	// opened are the ports that are open for Gateways alone; only follow touches them.
-	opened      map[int]opened
+	opened map[int]opened
+	// closeShared closes Ports; nil: they are closed. Only follow touches it.
+	closeShared context.CancelFunc
 	listening   sync.WaitGroup
 	secrets     *gatewayapi.Named[*tls.Certificate] // of Ingresses
 	ofGateways  *gatewayapi.Named[*tls.Certificate] // apart, since the loops tell of either what is cut

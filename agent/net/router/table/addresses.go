@@ -14,8 +14,9 @@ const addressesMax = 16
 // Addresses are where Ingresses and Gateways are served: the addresses of ready nodes that serve them, sorted.
 func Addresses(nodes []*corev1.Node) []string {
 	var all []string
+	edges := reserved.EdgesOf(nodes)
 	for _, node := range nodes {
-		if at := Address(node); at != "" {
+		if at := servedAt(node); at != "" && edges.May(node) {
 			all = append(all, at)
 		}
 	}
@@ -24,8 +25,13 @@ func Addresses(nodes []*corev1.Node) []string {
 	return all[:min(len(all), addressesMax)]
 }
 
-// Address is where a node serves; "" if it does not, is not ready, or is nil. The address for those outside comes first.
-func Address(node *corev1.Node) string {
+// AddressesChanged tells whether a change of a node, of which either may be nil, can change Addresses.
+func AddressesChanged(before, after *corev1.Node) bool {
+	return servedAt(before) != servedAt(after) || reserved.EdgesChanged(before, after)
+}
+
+// servedAt is where a node serves if it may; "" if it does not, is not ready, or is nil. The address for those outside comes first.
+func servedAt(node *corev1.Node) string {
 	if node == nil || node.Labels[reserved.IngressLabel] == "" || !has(node, corev1.NodeReady) || has(node, NodeProblem) {
 		return ""
 	}
