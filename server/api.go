@@ -220,7 +220,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	a.remote = parts.Remote{Members: a.config.servers, Peer: peer}
 	a.config.parts.Check(a.partChecks())
 	a.admin = admin.New(admin.Config{
-		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.config.identity.keeper.Expiries,
+		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.certificates,
 		Encryption: a.atRest.Status, Backups: a.config.maker, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer,
 		ServerToken: a.serverToken(c.typed), Rotations: a.rotations, Logger: a.config.Logger,
 	})

@@ -22,7 +22,7 @@ func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(a.room().metrics()...)
 	registry.MustRegister(fair, a.requests, a.admissionMetrics, a.shares.Metrics(), a.door)
-	registry.MustRegister(loops.Metrics{Ledger: a.numbers, Now: a.config.Clock.Now}, buildInfo(), storeMetrics{a})
+	registry.MustRegister(loops.Metrics{Ledger: a.numbers, Now: a.config.Clock.Now}, buildInfo(), storeMetrics{a}, a.expiries())
 	if a.config.Processor != nil {
 		registry.MustRegister(a.config.Processor)
 	}

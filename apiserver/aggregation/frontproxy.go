@@ -47,6 +47,17 @@ func (p *FrontProxy) Certificate() (*tls.Certificate, error) {
 	return p.current, nil
 }
 
+// Expiries are when the authority ends, and the certificate if one was made.
+func (p *FrontProxy) Expiries(server string) []trust.Expiry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := []trust.Expiry{{Kind: trust.KindFrontProxyAuthority, Expires: p.authority.Expires()}}
+	if p.current != nil && p.current.Leaf != nil {
+		all = append(all, trust.Expiry{Kind: trust.KindFrontProxy, Name: server, Expires: p.current.Leaf.NotAfter})
+	}
+	return all
+}
+
 // Configuration tells aggregated API servers which CAs to trust: upstream's keys of the ConfigMap
 // kube-system/extension-apiserver-authentication. clients is the authority of users' certificates.
 func (p *FrontProxy) Configuration(clients *trust.CA) map[string]string {

@@ -27,10 +27,13 @@ var (
 )
 
 // NodeKeys says whose the names of nodes are.
-type NodeKeys struct{ store *storage.Store }
+type NodeKeys struct {
+	store        *storage.Store
+	certificates nodeCertificates
+}
 
 // NewNodeKeys reads the Nodes in the store.
-func NewNodeKeys(store *storage.Store) *NodeKeys { return &NodeKeys{store} }
+func NewNodeKeys(store *storage.Store) *NodeKeys { return &NodeKeys{store: store} }
 
 // Judge fails if a certificate of a node is shown that counts no more: with ErrNodeKey if its key is not that which joined under the name
 // (trust.NodeKeyAnnotation), with ErrNoNode if there is no Node, unless the request registers one. A Node without a key registered in
@@ -47,7 +50,10 @@ func (k *NodeKeys) Judge(request *http.Request, who revocation.Identity) error {
 			return fmt.Errorf("whose the name of node %s is cannot be looked up: %w", node, err)
 		}
 		switch {
-		case known == nodeKey(who.Key) || known == anyKey || known == noNode && registers(request, node):
+		case known == nodeKey(who.Key) || known == anyKey:
+			k.certificates.seen(node, request.TLS)
+			return nil
+		case known == noNode && registers(request, node):
 			return nil
 		case known == noNode:
 			err = ErrNoNode

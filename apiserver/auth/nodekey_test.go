@@ -1,9 +1,13 @@
 package auth_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,4 +76,40 @@ func TestANodeWithoutANodeRegisters(t *testing.T) {
 			t.Errorf("%v: %v", request, err)
 		}
 	}
+}
+
+// TestEndsOfNodesCertificates: the later one of each node that counts, for as long as it has a Node.
+func TestEndsOfNodesCertificates(t *testing.T) {
+	store := storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All())
+	nodes := store.Table(corev1.SchemeGroupVersion.WithResource("nodes"))
+	write := func(name string, change *storage.Change) {
+		t.Helper()
+		if _, err := nodes.Write(t.Context(), "", name, func(*storage.View) (*storage.Change, error) { return change, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a", &storage.Change{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", Annotations: map[string]string{trust.NodeKeyAnnotation: "key"},
+	}}})
+	keys := auth.NewNodeKeys(store)
+	end := time.Unix(1e9, 0)
+	ask := func(node, key string, end time.Time) {
+		request := ask(t, http.MethodGet, "/api/v1/nodes/"+node)
+		request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{NotAfter: end}}}
+		_ = keys.Judge(request, revocation.Identity{User: "system:node:" + node, Key: key})
+	}
+	expect := func(step string, want ...trust.Expiry) {
+		t.Helper()
+		if got := keys.Expiries(); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", step, got, want)
+		}
+	}
+	ask("a", "other", end.Add(time.Hour))
+	ask("new", "key", end.Add(time.Hour))
+	expect("who does not count, or has no Node yet")
+	ask("a", "key", end)
+	ask("a", "key", end.Add(-time.Hour))
+	expect("the later of two", trust.Expiry{Kind: trust.KindNode, Name: "a", Expires: end})
+	write("a", &storage.Change{Delete: true})
+	expect("its Node is gone")
 }

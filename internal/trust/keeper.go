@@ -21,14 +21,6 @@ const (
 	expiryWarnInterval = 24 * time.Hour
 )
 
-// Expiry is when one of a server's certificates ends.
-type Expiry struct {
-	// Name is "server", "administrator" (that of the kubeconfigs in the trust folder) or
-	// "authority".
-	Name    string    `json:"name"`
-	Expires time.Time `json:"expires"`
-}
-
 // Keeper renews what one server holds while it runs. It is safe for concurrent use.
 type Keeper struct {
 	cluster *Cluster
@@ -125,16 +117,16 @@ func (k *Keeper) renewOwn(now time.Time) error {
 // Expiries are when the server's certificates end.
 func (k *Keeper) Expiries() []Expiry {
 	return []Expiry{
-		{"server", k.live.Identity().Expires()},
-		{"administrator", k.cluster.AdminExpires()},
-		{"authority", k.cluster.CA.Expires()},
+		{KindServer, k.server.Name, k.live.Identity().Expires()},
+		{KindAdministrator, k.server.Name, k.cluster.AdminExpires()},
+		{KindAuthority, "", k.cluster.CA.Expires()},
 	}
 }
 
 func (k *Keeper) warn(now time.Time) {
 	for _, e := range k.Expiries() {
 		if e.Expires.Sub(now) < ExpiryWarning {
-			k.log.Warn("a certificate ends soon", "certificate", e.Name, "expires", e.Expires)
+			k.log.Warn("a certificate ends soon", "certificate", e.Kind, "expires", e.Expires)
 		}
 	}
 }

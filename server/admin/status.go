@@ -59,8 +59,7 @@ type ServerStatus struct {
 	Servers []MemberStatus `json:"servers"`
 	// Controllers maps each Lease of the control loops to its holder.
 	Controllers map[string]string `json:"controllers"`
-	// Certificates are when those of this server end; each is renewed before, but the
-	// authority's.
+	// Certificates are when those end that this server uses or knows, at most expiry.Max. Its own are renewed before, and nodes' by nodes.
 	Certificates []trust.Expiry `json:"certificates"`
 	// Backups are those that this server makes by a schedule; nil without one.
 	Backups *backups.State `json:"backups,omitempty"`

@@ -63,6 +63,8 @@ func healthy() world {
 		own("apiserver_client_certificate_expiration_seconds_bucket", "0x90", `le="604800"`)
 		own("apiserver_client_certificate_expiration_seconds_bucket", "0+10x90", `le="31104000"`)
 		own("apiserver_client_certificate_expiration_seconds_bucket", "0+10x90", `le="+Inf"`)
+		own("setpoint_certificate_expiry_timestamp_seconds", "8640000x90", `kind="server"`, `name="`+instance+`"`)
+		own("setpoint_certificate_expiry_timestamp_seconds", "8640000x90", `kind="node"`, `name="n1"`)
 		own("node_collector_evictions_total", "0x90", `zone=""`)
 	}
 	w[`up{job="nodes",instance="n1"}`] = "1x90"
@@ -98,6 +100,7 @@ var faults = map[string]struct {
 	"SetpointSharesTaken":         {changed: world{`setpoint_shares_refused_total{of="watches"}`: "0+60x90"}},
 	"SetpointAuditLost":           {changed: world{"setpoint_audit_events_lost_total{}": "0x10 1x80"}},
 	"SetpointCertificatesExpire":  {changed: world{`apiserver_client_certificate_expiration_seconds_bucket{le="604800"}`: "0+1x90"}},
+	"SetpointCertificateEnds":     {changed: world{`*setpoint_certificate_expiry_timestamp_seconds{kind="node",name="n1"}`: "86400x90"}},
 	"SetpointNodeDown":            {changed: world{`up{job="nodes",instance="n2"}`: "1x10 0x80"}},
 	"SetpointPodsEvicted":         {changed: world{`node_collector_evictions_total{zone=""}`: "0x10 4x80"}},
 }
@@ -112,6 +115,14 @@ func TestALeaderThatIsLost(t *testing.T) {
 	}
 	w[`up{job="apiserver",instance="a"}`] = "1x10 0x80"
 	if told := firing(t, w, readAlerts(t)); !slices.Equal(told, []string{"SetpointServerDown"}) {
+		t.Errorf("%v are told", told)
+	}
+}
+
+// TestACertificateThatWasRenewed: a server that the node has left still knows the former one, and nothing is told.
+func TestACertificateThatWasRenewed(t *testing.T) {
+	w := healthy().apply(t, world{`setpoint_certificate_expiry_timestamp_seconds{kind="node",name="n1"}`: "86400x90"})
+	if told := firing(t, w, readAlerts(t)); len(told) > 0 {
 		t.Errorf("%v are told", told)
 	}
 }

@@ -64,7 +64,7 @@ func TestVerdict(t *testing.T) {
 	full.Status.FullDisk = true
 	now := time.Unix(1e9, 0)
 	ending := up("a", "a", 1, "a")
-	ending.Status.Certificates = []trust.Expiry{{Name: "server", Expires: now.Add(time.Hour)}}
+	ending.Status.Certificates = []trust.Expiry{{Kind: trust.KindServer, Name: "a", Expires: now.Add(time.Hour)}}
 	stuck := up("a", "a", 1, "a")
 	stuck.Status.Held = []rotation.Held{{Kind: rotation.Serving}, {Kind: rotation.AccountKey, Problem: "no space left"}}
 	late, inTime := up("a", "a", 1, "a"), up("a", "a", 1, "a")
@@ -100,6 +100,46 @@ func TestVerdict(t *testing.T) {
 		if text != c.want {
 			t.Errorf("got %q, want %q", text, c.want)
 		}
+	}
+}
+
+// TestWhatEndsIsTold: each certificate once, by the newest that a server has seen, and what to do.
+func TestWhatEndsIsTold(t *testing.T) {
+	now := time.Unix(1e9, 0).UTC()
+	day := 24 * time.Hour
+	a, b := up("a", "a", 1, "a", "b"), up("b", "a", 1, "a", "b")
+	a.Status.Certificates = []trust.Expiry{
+		{Kind: trust.KindServer, Name: "a", Expires: now.Add(day)},
+		{Name: "administrator", Expires: now.Add(2 * day)}, // of an older release
+		{Kind: trust.KindAuthority, Expires: now.Add(3 * day)},
+		{Kind: trust.KindNode, Name: "left", Expires: now.Add(day)},
+		{Kind: trust.KindNode, Name: "off", Expires: now.Add(-day)},
+		{Kind: trust.KindNode, Name: "fine", Expires: now.Add(31 * day)},
+	}
+	b.Status.Certificates = []trust.Expiry{
+		{Kind: trust.KindServer, Name: "b", Expires: now.Add(300 * day)},
+		{Kind: trust.KindAuthority, Expires: now.Add(3 * day)},
+		{Kind: trust.KindNode, Name: "left", Expires: now.Add(300 * day)},
+		{Kind: trust.KindBundle, Name: "apiservice/v1.x", Expires: now.Add(4 * day)},
+	}
+	var out strings.Builder
+	printExpiry(&out, []Server{a, b}, now)
+	want := `
+WARNING: a: the certificate of the server ends at 2001-09-10T01:46:40Z: see the server's log
+
+WARNING: a: the certificate of the administrator ends at 2001-09-11T01:46:40Z: see the server's log
+
+WARNING: the certificate of the authority ends at 2001-09-12T01:46:40Z: make a new cluster before, and restore a backup with --new-cluster
+
+WARNING: the certificate of the node off ended at 2001-09-08T01:46:40Z: see the agent's log on that machine
+
+WARNING: the CA bundle of apiservice/v1.x ends at 2001-09-13T01:46:40Z: put one there that is valid for longer
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+	if got := judge(a.Status, []Server{a, b}, now); !got.PersonNeeded || !strings.Contains(got.Text, "; the certificate of the node off ended on 2001-09-08; the CA") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/setpoint-io/setpoint/internal/rotation"
-	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
@@ -46,19 +45,11 @@ func (r *Report) Print(w io.Writer) error {
 	return err
 }
 
-// printExpiry warns of certificates that end soon. Servers renew their own and the
-// administrator's long before, so something keeps them from it.
+// printExpiry warns of certificates that end soon. Servers and nodes renew their own and the administrator's long before, so something
+// keeps them from it.
 func printExpiry(w io.Writer, servers []Server, now time.Time) {
-	for _, r := range servers {
-		if r.Status == nil {
-			continue
-		}
-		for _, c := range r.Status.Certificates {
-			if c.Expires.Sub(now) < trust.ExpiryWarning {
-				fmt.Fprintf(w, "\nWARNING: %s: the certificate of the %s ends at %s: see the server's log\n",
-					r.Name, c.Name, c.Expires.Format(time.RFC3339))
-			}
-		}
+	for _, e := range endings(servers, now) {
+		fmt.Fprintf(w, "\nWARNING: %s %s at %s: %s\n", e.what, e.verb(now), e.at.Format(time.RFC3339), e.remedy)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
@@ -105,11 +104,9 @@ func troubles(servers []Server, now time.Time) (problems []string) {
 		if b := s.Status.Backups; b != nil && b.Late(now) {
 			problems = append(problems, fmt.Sprintf("%s: no backup since %s: see its log", s.Name, sinceWhen(b.Last)))
 		}
-		for _, c := range s.Status.Certificates {
-			if c.Expires.Sub(now) < trust.ExpiryWarning {
-				problems = append(problems, fmt.Sprintf("%s: the certificate of the %s ends on %s", s.Name, c.Name, c.Expires.Format(time.DateOnly)))
-			}
-		}
+	}
+	for _, e := range endings(servers, now) {
+		problems = append(problems, fmt.Sprintf("%s %s on %s", e.what, e.verb(now), e.at.Format(time.DateOnly)))
 	}
 	return problems
 }
