@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent"
 	"github.com/setpoint-io/setpoint/agent/base/machine"
+	"github.com/setpoint-io/setpoint/agent/base/private"
 	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 	"github.com/setpoint-io/setpoint/agent/net/router"
 	"github.com/setpoint-io/setpoint/agent/node"
@@ -148,12 +149,13 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	membership, err := o.join(ctx, life, known)
+	shutOut := revoked.Open(o.DataDir, private.WriteFile, o.Logger)
+	membership, err := o.join(ctx, life, known, shutOut.Judge)
 	if err != nil {
 		return err
 	}
 	own := membership.Node()
-	client, gateways, err := failoverClients(membership.Client(), known, life)
+	client, gateways, err := failoverClients(membership.Client(), known, life, shutOut.Judge)
 	if err != nil {
 		return err
 	}
@@ -169,15 +171,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	var gossipPort atomic.Int32
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		membership.Run(ctx)
-		return nil
-	})
-	shutOut := o.followRevoked(ctx, group, client)
+	group.Go(endless(ctx, membership.Run))
+	group.Go(endless(ctx, func(ctx context.Context) { shutOut.Follow(ctx, client) }))
 	group.Go(func() error {
 		return RunLiveness(ctx, LivenessConfig{
 			NodeName: o.Name, Known: known, Identity: membership.Client(), Life: life,
-			Gossip: o.gossip(ip), GossipKeys: own.GossipKeys, revoked: shutOut, Logger: o.Logger,
+			Gossip: o.gossip(ip), GossipKeys: own.GossipKeys, revoked: shutOut.Judge, Logger: o.Logger,
 			Gossiping: func(here string, servers []string) {
 				gossipPort.Store(reserved.PortOf(here))
 				traffic.Gossip(slices.Concat(servers, []string{here}))
@@ -187,13 +186,21 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			started: started, IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut, Client: client,
+			started: started, IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, revoked: shutOut.Judge, Client: client,
 			claim: claim, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork, GossipPort: gossipPort.Load,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, traffic: traffic, Logger: o.Logger,
 		})
 	})
 	return group.Wait()
+}
+
+// endless is for a group what ends with ctx alone, and without an error.
+func endless(ctx context.Context, run func(context.Context)) func() error {
+	return func() error {
+		run(ctx)
+		return nil
+	}
 }
 
 // claimOf says that a Node belongs to the key of its machine, which is the same in each of its certificates.
@@ -218,16 +225,6 @@ func (o *Options) managed(ctx context.Context) (started func(progress func(conte
 func (o *Options) tellManager(service *sdnotify.Service) (started func(progress func(context.Context) error)) {
 	service.Does("node "+o.Name+" waits for a server of its cluster", nil)
 	return func(progress func(context.Context) error) { service.Does("node "+o.Name+" runs pods", progress) }
-}
-
-// followRevoked keeps a judge told of who is shut out.
-func (o *Options) followRevoked(ctx context.Context, group *errgroup.Group, client kubernetes.Interface) *revocation.Judge {
-	judge := &revocation.Judge{}
-	group.Go(func() error {
-		revoked.Follow(ctx, client, judge, o.Logger)
-		return nil
-	})
-	return judge
 }
 
 func (o *Options) gossip(ip net.IP) *gossip.Membership {
@@ -267,11 +264,12 @@ func parseNodeIP(text string) (first, second net.IP, err error) {
 	return first, second, nil
 }
 
-// failoverClients talk to whichever of the servers of the node's life of the cluster answers: the second one is for custom resources.
+// failoverClients talk to whichever of the servers of the node's life of the cluster answers and is not revoked: the second one is for
+// custom resources.
 func failoverClients(
-	identity *trust.Live, known *knownservers.List, life *clusterlife.Pin,
+	identity *trust.Live, known *knownservers.List, life *clusterlife.Pin, judge *revocation.Judge,
 ) (kubernetes.Interface, dynamic.Interface, error) {
-	transport, err := failover.New(identity, known.Now)
+	transport, err := failover.New(identity, known.Now, judge)
 	if err != nil {
 		return nil, nil, err
 	}

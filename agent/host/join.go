@@ -2,12 +2,15 @@ package host
 
 import (
 	"context"
+	"net/http"
 	"os"
 
 	"github.com/setpoint-io/setpoint/agent/base/private"
 	"github.com/setpoint-io/setpoint/agent/node/knownservers"
+	"github.com/setpoint-io/setpoint/agent/node/revoked"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 )
 
@@ -17,7 +20,7 @@ func (o *Options) Join(ctx context.Context) (*join.Membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.join(ctx, life, o.known())
+	return o.join(ctx, life, o.known(), revoked.Open(o.DataDir, private.WriteFile, o.Logger).Judge)
 }
 
 // life is the one that the data directory has pinned.
@@ -30,8 +33,12 @@ func (o *Options) known() *knownservers.List {
 	return knownservers.Open(o.DataDir, o.Servers, private.WriteFile, o.Logger)
 }
 
-func (o *Options) join(ctx context.Context, life *clusterlife.Pin, known *knownservers.List) (*join.Membership, error) {
-	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: known.Now, Through: life.Through, Logger: o.Logger}
+// join makes this machine a node, and renews what it holds, by servers that are not revoked.
+func (o *Options) join(
+	ctx context.Context, life *clusterlife.Pin, known *knownservers.List, judge *revocation.Judge,
+) (*join.Membership, error) {
+	through := func(next http.RoundTripper) http.RoundTripper { return judge.Answers(life.Through(next)) }
+	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: known.Now, Through: through, Logger: o.Logger}
 	if o.TokenFile != "" {
 		config.Token = o.token
 	}

@@ -46,7 +46,7 @@ type LivenessConfig struct {
 	Gossiping func(here string, servers []string)
 	Logger    *slog.Logger
 
-	revoked *revocation.Judge // knows who is shut out, and no member of the pool; nil: nobody is
+	revoked *revocation.Judge // knows who is shut out: no session is held there, nor is he a member of the pool; nil: nobody is
 }
 
 // RunLiveness keeps a session and membership in the pool until ctx ends, and
@@ -56,7 +56,7 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	if err != nil {
 		return err
 	}
-	transport := trust.NewTransport(c.Identity, config, failover.SessionTransport)
+	transport := trust.NewTransport(c.Identity, config, failover.Guarded(c.revoked, failover.SessionTransport))
 	defer transport.CloseIdleConnections()
 	for ctx.Err() == nil {
 		if err := c.run(ctx, &http.Client{Transport: c.Life.Through(transport)}); err != nil {

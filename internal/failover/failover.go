@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -40,13 +41,13 @@ type Failover struct {
 }
 
 // New returns one for the servers that there are at the time of each request, host:port, at least one. It begins with any of
-// them, so that many agents do not all begin with the same.
-func New(live *trust.Live, servers func() []string) (*Failover, error) {
+// them, so that many agents do not all begin with the same. It goes to none that judge knows to be revoked, nor stays there; nil: none is.
+func New(live *trust.Live, servers func() []string, judge *revocation.Judge) (*Failover, error) {
 	config, err := live.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
-	return &Failover{servers: servers, transport: trust.NewTransport(live, config, impatient)}, nil
+	return &Failover{servers: servers, transport: trust.NewTransport(live, config, Guarded(judge, impatient))}, nil
 }
 
 // impatient is Transport for requests that servers answer within answerTimeout.
@@ -129,10 +130,21 @@ func cannotServe(response *http.Response) bool {
 	return response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout
 }
 
-// neverSent reports that no connection was made, or only to a server of another cluster's life, so nothing can have happened.
+// neverSent reports that no connection was made, or only to a server of another cluster's life or one that was revoked, so nothing can
+// have happened.
 func neverSent(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, clusterlife.ErrOther)
+	var revoked *revocation.Error
+	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, clusterlife.ErrOther) || errors.As(err, &revoked)
+}
+
+// Guarded makes transports that reach no server that judge knows to be revoked, and stay at none. A nil judge knows of none.
+func Guarded(judge *revocation.Judge, transport func(*tls.Config) *http.Transport) func(*tls.Config) *http.Transport {
+	return func(config *tls.Config) *http.Transport {
+		t := transport(config)
+		judge.GuardTransport(t, dialTimeout)
+		return t
+	}
 }
 
 // SessionTransport is not shared with other requests: a session must not wait

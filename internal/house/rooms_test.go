@@ -104,7 +104,7 @@ var rooms = []room{
 	{[]string{"internal/revocation"}, "who is shut out: the list as it is stored, and the judge that every door asks", []string{"internal/trust"}, "one judgement for requests, sessions, Raft, gossip and the kubelet's port"},
 	{[]string{"internal/trust"}, "keys and certificates of a cluster: making, reading, renewing", []string{"internal/{clip,servicerange}"}, "servers, agents and the command use it"},
 	{[]string{"internal/trust/join", "internal/trust/jointoken"}, "joining; tokens to join with", []string{"internal/trust/join", "internal/{clip,sampled,trust}"}, "a node's name is signed for whoever holds its key"},
-	{[]string{"internal/failover"}, "connections to servers, and the choice of a server that answers", []string{"internal/{clusterlife,trust}"}, "agents and servers reach servers in one way"},
+	{[]string{"internal/failover"}, "connections to servers, and the choice of a server that answers", []string{"internal/{clusterlife,revocation,trust}"}, "agents and servers reach servers in one way"},
 	{[]string{"internal/clusterlife"}, "which life of the cluster a node belongs to, and the refusal of another", nil, "a node never takes another cluster's list of pods for its own"},
 
 	{[]string{"raftstore"}, "the store's face: Propose, ReadIndex, Watch, Leadership", []string{"raftstore/{backup,command,contact,forward,founded,replica,state,watch}", "raftstore/replica/birth", "internal/aligned"}, "does not know Kubernetes, so that a fault in the API cannot damage what is stored"},

@@ -7,7 +7,8 @@
 // apiserver/admission/revocations.
 //
 // Promises: Judge.Revoked is some lookups in maps and waits for nobody. What was opened (Judge.Opened) by somebody who is revoked is ended
-// when the list changes, also if both happen at the same time. The list has EntriesMax entries at most.
+// when the list changes, also if both happen at the same time. A transport (GuardTransport) reaches nobody who is revoked. The list has
+// EntriesMax entries at most.
 //
 // Tested with tables; the doors by their packages, the whole by the script revoke of cmd/setpoint.
 package revocation

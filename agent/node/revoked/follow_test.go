@@ -3,6 +3,8 @@ package revoked
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,14 +14,18 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/setpoint-io/setpoint/internal/revocation"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // TestFollow: the judge knows each list soon, and nobody when it is gone.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, judge := fake.NewClientset(), &revocation.Judge{}
+		client, dir := fake.NewClientset(), t.TempDir()
+		logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+		followed := Open(dir, writeFile, logger)
+		judge := followed.Judge
 		lists := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
-		go Follow(t.Context(), client, judge, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		go followed.Follow(t.Context(), client)
 		entry := revocation.Entry{Target: revocation.Target{Kind: revocation.Node, Name: "a"}, At: time.Now()}
 		list := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: revocation.ConfigMapName},
@@ -45,6 +51,36 @@ func TestFollow(t *testing.T) {
 			if revoked := judge.Revoked(who) != nil; err != nil || revoked != step.revoked {
 				t.Error(fmt.Sprint(revoked), err)
 			}
+			if kept := Open(dir, writeFile, logger).Judge.Revoked(who) != nil; kept != step.revoked {
+				t.Errorf("the next agent begins with %v", kept)
+			}
+		}
+	})
+}
+
+func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
+
+// TestWhatWasKept counts until a server has said something else, also that there is no list.
+func TestWhatWasKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, logger := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
+		entry := revocation.Entry{Target: revocation.Target{Kind: revocation.Server, Name: "s"}, At: time.Now()}
+		Open(dir, writeFile, logger).take(map[string]string{entry.DataKey(): entry.Text()}, true)
+		list, who := Open(dir, writeFile, logger), revocation.Identity{User: trust.ServerUser("s")}
+		if err := list.Judge.Revoked(who); err == nil {
+			t.Error("it was forgotten")
+		}
+		go list.Follow(t.Context(), fake.NewClientset())
+		time.Sleep(time.Second) // of the bubble
+		synctest.Wait()
+		if err := list.Judge.Revoked(who); err != nil {
+			t.Errorf("there is no list any more: %v", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fileName), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Open(dir, writeFile, logger).Judge.Revoked(who); err != nil {
+			t.Errorf("of a file that cannot be read: %v", err)
 		}
 	})
 }
