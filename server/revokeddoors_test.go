@@ -128,9 +128,10 @@ func startRevocable(
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { a.list.Follow(ctx, client) })
+	keys := cluster.GossipKeys.Told()
 	a.pool = membership.Join(gossip.Config{
-		Name: "n1", Role: gossip.RoleNode, Key: cluster.GossipKey, Logger: slog.New(slog.DiscardHandler), Revoked: gossip.RevokedBy(a.list.Judge),
-		Seeds: seeds,
+		Name: "n1", Role: gossip.RoleNode, Keys: keys.Keys, Label: keys.Label, Logger: slog.New(slog.DiscardHandler),
+		Revoked: gossip.RevokedBy(a.list.Judge), Seeds: seeds,
 	})
 	running.Go(func() { _ = a.pool.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); _ = a.pool.Leave(time.Second) })
