@@ -29,6 +29,7 @@ func newTestServer() *cobra.Command {
 			"    POST   /clusters/C/reset/M             takes it back; it has another port, so ask for a kubeconfig again\n" +
 			"    POST   /clusters/C/advance/7m          lets time pass for it\n" +
 			"    POST   /clusters/C/nodes/sim-1/off     a power cut of a simulated node; on: it is back\n" +
+			"    GET    /clusters/C/why/NAMESPACE/KIND/NAME   what holds an object, as setpoint why says\n" +
 			"    DELETE /clusters/C                     ends it",
 		Example: "  setpoint testserver --socket /tmp/t.sock &\n  curl --unix-socket /tmp/t.sock -X POST http://test/clusters",
 		Args:    cobra.NoArgs,

@@ -117,6 +117,14 @@ func (c *cluster) advance(ctx context.Context, d time.Duration) error {
 	return c.do(ctx, func(ctx context.Context) error { return c.current.Advance(ctx, d) })
 }
 
+func (c *cluster) why(ctx context.Context, kind, namespace, name string) (lines []string, err error) {
+	err = c.do(ctx, func(ctx context.Context) (err error) {
+		lines, err = c.current.Why(ctx, kind, namespace, name)
+		return err
+	})
+	return lines, err
+}
+
 func (c *cluster) switchNode(ctx context.Context, name string, on bool) error {
 	return c.do(ctx, func(context.Context) error {
 		if !c.simulates(name) {

@@ -42,6 +42,8 @@ type Answer struct {
 	Cluster string `json:"cluster,omitempty"`
 	Mark    string `json:"mark,omitempty"`
 	Session string `json:"session,omitempty"`
+	// Why is what holds an object, a line each.
+	Why []string `json:"why,omitempty"`
 	// Error is why it was not done.
 	Error string `json:"error,omitempty"`
 }
@@ -65,7 +67,7 @@ func notFound(format string, args ...any) error {
 
 // asked is a refusal as it is, and another error as that of who asked.
 func asked(err error) error {
-	if _, is := errors.AsType[refusal](err); is || err == nil || errors.Is(err, errEnded) {
+	if _, is := errors.AsType[refusal](err); is || err == nil {
 		return err
 	}
 	return badRequest("%v", err)
@@ -85,6 +87,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /clusters/{cluster}/nodes/{node}/{state}", s.answering(s.switchNode))
 	mux.HandleFunc("DELETE /clusters/{cluster}", s.answering(s.remove))
 	mux.HandleFunc("GET /clusters/{cluster}/kubeconfig", s.kubeconfig)
+	mux.HandleFunc("GET /clusters/{cluster}/why/{namespace}/{kind}/{name}", s.answering(s.why))
 	mux.HandleFunc("GET /session", s.session)
 	mux.HandleFunc("/", s.answering(func(r *http.Request) (Answer, error) {
 		return Answer{}, notFound("there is no %s %s: setpoint testserver --help lists the requests", r.Method, r.URL.Path)
@@ -231,6 +234,15 @@ func (s *Server) switchNode(r *http.Request) (answer Answer, err error) {
 	}
 }
 
+// why says what holds an object, as `setpoint why` does.
+func (s *Server) why(r *http.Request) (answer Answer, err error) {
+	c, err := s.named(r)
+	if err == nil {
+		answer.Why, err = c.why(r.Context(), r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"))
+	}
+	return answer, asked(err)
+}
+
 func (s *Server) remove(r *http.Request) (answer Answer, err error) {
 	if _, err := s.named(r); err != nil {
 		return answer, err
@@ -266,10 +278,11 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 		say(w, Answer{}, err)
 		return
 	}
-	s.mu.Lock()
-	id := s.name("session-")
-	s.sessions[id] = true
-	s.mu.Unlock()
+	id, err := s.openSession()
+	if err != nil {
+		say(w, Answer{}, err)
+		return
+	}
 	say(w, Answer{Session: id}, nil)
 	if err := http.NewResponseController(w).Flush(); err == nil {
 		<-r.Context().Done()
@@ -278,4 +291,16 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	delete(s.sessions, id)
 	s.mu.Unlock()
 	_, _ = s.drop(func(_ string, c *cluster) bool { return c.session == id }) // nobody is left to be told
+}
+
+// openSession begins a session, unless the server ends: while one is open it does not.
+func (s *Server) openSession() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return "", errEnded
+	}
+	id := s.name("session-")
+	s.sessions[id] = true
+	return id, nil
 }

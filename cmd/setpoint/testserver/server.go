@@ -33,7 +33,8 @@ const (
 // errGone refuses what is asked of a cluster that has ended meanwhile.
 var errGone = notFound("the cluster has ended: it was deleted, or its session has ended")
 
-var errEnded = errors.New("the server ends: start another one")
+// errEnded refuses everything once nobody has used the server for a while.
+var errEnded = refusal{http.StatusServiceUnavailable, "the server ends: start another one"}
 
 // Config is a server.
 type Config struct {

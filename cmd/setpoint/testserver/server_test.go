@@ -146,6 +146,9 @@ func TestForksAndMarks(t *testing.T) {
 	if !has(t, client, "before") || has(t, client, "after") || !has(t, fork, "after") || has(t, client, "in-the-fork") {
 		t.Error("the cluster is not as it was, or the fork is not as it was made")
 	}
+	if why := ask.must(t, "GET", "/clusters/"+id+"/why/default/configmap/before", "").Why; len(why) == 0 || !strings.Contains(why[0], "before") {
+		t.Errorf("why: %q", why)
+	}
 	ask.must(t, "POST", "/clusters/"+id+"/advance/1h", "")
 	create(t, client, "in-an-hour")
 	object, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "in-an-hour", metav1.GetOptions{})
@@ -221,8 +224,10 @@ func TestIdle(t *testing.T) {
 		if time.Sleep(2 * time.Second); !ended() {
 			t.Error("it did not end")
 		}
-		if code, text := inProcess(s)(t, "POST", "/clusters", ""); code == http.StatusOK || !strings.Contains(text, "the server ends: start another one") {
-			t.Error(code, text)
+		for method, path := range map[string]string{"POST": "/clusters", "GET": "/session"} {
+			if code, text := inProcess(s)(t, method, path, ""); code != http.StatusServiceUnavailable || !strings.Contains(text, "the server ends: start another one") {
+				t.Error(path, code, text)
+			}
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -292,6 +297,8 @@ func TestRefusals(t *testing.T) {
 			{"GET", "/session", "{}", 400, "it takes no body"},
 			{"GET", "/clusters/" + id + "/kubeconfig", "{}", 400, "it takes no body"},
 			{"POST", "/clusters?nodes=3", "", 400, "it takes no query parameters"},
+			{"GET", "/clusters/x/why/default/pod/a", "", 404, `there is no cluster \"x\"`},
+			{"GET", "/clusters/" + id + "/why/default/shops/a", "", 400, "shops"},
 			{"GET", "/cluster", "", 404, "there is no GET /cluster: setpoint testserver --help lists the requests"},
 		} {
 			if code, text := ask(t, tc.method, tc.path, tc.body); code != tc.code || !strings.Contains(text, tc.says) {
