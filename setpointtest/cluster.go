@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/internal/testclient"
 )
 
 // Cluster is a control plane of a test. In, As, Within and For return views of the same cluster.
@@ -35,15 +36,15 @@ type world struct {
 	// current is the cluster; Reset replaces it.
 	current atomic.Pointer[setpoint.Cluster]
 	// start is the revision at which the test began.
-	start   uint64
-	asked   asked
-	faults  faults
-	refused refused
-	kinds   kinds
-	hooks   *WebhookServer
-	mu      sync.Mutex // of the fields below, and held while something is logged: after the end nothing may be
-	ended   bool
-	running []*program
+	start    uint64
+	asked    asked
+	faults   faults
+	refused  testclient.Refused
+	kinds    testclient.Kinds
+	hooks    *WebhookServer
+	programs testclient.Programs
+	mu       sync.Mutex // of ended, and held while something is logged: after the end nothing may be
+	ended    bool
 }
 
 func admin() *user.DefaultInfo {
@@ -124,6 +125,14 @@ func (c *Cluster) must(err error) {
 	if err != nil {
 		c.t.Helper()
 		c.t.Fatalf("setpointtest: %v", err)
+	}
+}
+
+// should is must for what is known at the end of a test.
+func (c *Cluster) should(err error) {
+	if err != nil {
+		c.t.Helper()
+		c.t.Errorf("setpointtest: %v", err)
 	}
 }
 

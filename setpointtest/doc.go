@@ -11,7 +11,9 @@
 //
 // It owns what a test needs beside the cluster: clients, waiting, forks, faults, what to say when it fails. Tests
 // of operators and controllers call it. It calls the root package, which runs the cluster in memory: no files, no
-// port, no TLS, unless the test asks for a port.
+// port, no TLS, unless the test asks for a port. internal/testclient is what both packages ask of a cluster.
+//
+// Package setpointtest/beside is the same in a process beside the test, without linking the control plane.
 //
 // Promises: everything has ended when the test ends, goroutines included. A mistake in using it fails the test at
 // the line of the caller, with one sentence that says what to do. Nothing is shared between clusters. Inside a

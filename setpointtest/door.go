@@ -37,7 +37,7 @@ func (d door) RoundTrip(r *http.Request) (*http.Response, error) {
 	next := d.world.current.Load().ClientConfig(d.user).Transport
 	info, err := parser.NewRequestInfo(r)
 	if err != nil || !info.IsResourceRequest {
-		return d.world.refused.see(r.URL.Path)(next.RoundTrip(r))
+		return d.world.refused.See(r.URL.Path)(next.RoundTrip(r))
 	}
 	ask := askOf(r, info, d.user.Name)
 	ask.ofProgram = d.life != nil
@@ -45,7 +45,7 @@ func (d door) RoundTrip(r *http.Request) (*http.Response, error) {
 		d.world.asked.add(ask)
 	}
 	if ask.Verb == "list" || ask.Verb == "watch" {
-		return d.world.refused.see(ask.String())(d.world.faults.send(r, ask, next))
+		return d.world.refused.See(ask.String())(d.world.faults.send(r, ask, next))
 	}
 	return d.world.faults.send(r, ask, next)
 }

@@ -2,6 +2,7 @@ package setpointtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -285,7 +286,7 @@ func (f *faults) heldKinds() (kinds []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, g := range f.gates {
-		kinds = append(kinds, orElse(g.kind, "all kinds"))
+		kinds = append(kinds, cmp.Or(g.kind, "all kinds"))
 	}
 	return kinds
 }

@@ -48,13 +48,7 @@ func (m *Mark) fork(t testing.TB, config Config, namespace string) *Cluster {
 func (c *Cluster) Reset(m *Mark) {
 	c.t.Helper()
 	c.alive()
-	c.mu.Lock()
-	running := c.running
-	c.running = nil
-	c.mu.Unlock()
-	for _, p := range running {
-		c.stopProgram(p)
-	}
+	c.should(c.programs.Stop())
 	former := c.current.Load()
 	cluster, err := m.image.Intercepted(c.ofLoop).Start(c.t.Context())
 	if err != nil {
@@ -113,7 +107,7 @@ func (p *Template) Fork(t testing.TB) *Cluster {
 func (c *Cluster) endEarly() {
 	c.t.Helper()
 	c.mu.Lock()
-	c.ended = len(c.running) == 0
+	c.ended = !c.programs.Any()
 	ended := c.ended
 	c.mu.Unlock()
 	if ended {

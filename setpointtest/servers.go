@@ -3,6 +3,8 @@ package setpointtest
 import (
 	"net/http"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/testclient"
 )
 
 // leaderLimit is how long an election may take.
@@ -12,7 +14,7 @@ const leaderLimit = time.Minute
 func (c *Cluster) Leader() (name string) {
 	c.t.Helper()
 	c.alive()
-	err := await(c.t.Context(), leaderLimit, func() (bool, error) {
+	err := testclient.Await(c.t.Context(), leaderLimit, func() (bool, error) {
 		name = c.current.Load().Leader()
 		return name != "", nil
 	})

@@ -60,10 +60,11 @@ func Start(t testing.TB, config Config) *Cluster {
 	if w.bubble && config.DataDir != "" {
 		t.Fatal("setpointtest: a bubble cannot wait for a disk: leave Config.DataDir empty in synctest.Test")
 	}
+	loops, apiOnly := config.Loops.Chosen()
 	cluster, err := setpoint.Start(t.Context(), setpoint.Config{
 		InMemory: config.DataDir == "", DataDir: config.DataDir, Replicas: config.Replicas, SimulatedNodes: config.Nodes,
-		APIOnly: config.Loops.apiOnly, Loops: config.Loops.only, Intercept: w.ofLoop,
-		DisabledAdmission: config.disabledAdmission(), Logger: config.Logger,
+		APIOnly: apiOnly, Loops: loops, Intercept: w.ofLoop,
+		DisabledAdmission: config.Loops.DisabledAdmission(config.DisabledAdmission), Logger: config.Logger,
 	})
 	c := w.begin(cluster, err, "Start")
 	c.install()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/internal/testclient"
 )
 
 const (
@@ -66,7 +68,7 @@ func (c *Cluster) rest(pause time.Duration) {
 	c.t.Helper()
 	deadline, since, at := time.Now().Add(c.timeout), time.Now(), c.current.Load().Revision()
 	for time.Since(since) < pause {
-		time.Sleep(min(pause/8, pollMax))
+		time.Sleep(min(pause/8, testclient.PollMax))
 		if next := c.current.Load().Revision(); next != at {
 			if c.moved(at) {
 				since = time.Now()

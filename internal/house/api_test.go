@@ -19,7 +19,7 @@ import (
 )
 
 // publicPackages are for programs of others. All else can be imported, by accident, and changes without notice.
-var publicPackages = []string{".", "agent/host", "setpointtest", "setpointtest/envtest", "setpointtest/envtest/manager", "setpointtest/kubectl"}
+var publicPackages = []string{".", "agent/host", "setpointtest", "setpointtest/beside", "setpointtest/envtest", "setpointtest/envtest/manager", "setpointtest/kubectl"}
 
 // apiTexts has a file for each of them: all that it exports, and the types of ours that these name.
 const apiTexts = "internal/house/testdata/api"

@@ -1,4 +1,4 @@
-package setpointtest
+package testclient
 
 import (
 	"fmt"

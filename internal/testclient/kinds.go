@@ -1,21 +1,24 @@
-package setpointtest
+package testclient
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 )
 
-// kinds knows what a cluster serves. It asks when it is first needed, and again for what it does not know.
-type kinds struct {
+var errTarget = errors.New("a target is KIND/NAME, such as deployment/shop; another namespace is chosen with In")
+
+// Kinds knows what a cluster serves. It asks when it is first needed, and again for what it does not know.
+type Kinds struct {
 	mu       sync.Mutex
 	mapper   meta.ResettableRESTMapper
 	expanded meta.RESTMapper
@@ -29,15 +32,15 @@ func (e *unknownKindError) Error() string {
 	return fmt.Sprintf("the cluster does not serve %q: is its CRD missing in Config.CRDs?", e.kind)
 }
 
-func (k *kinds) find(config *rest.Config, find func(meta.RESTMapper) (*meta.RESTMapping, error)) (*meta.RESTMapping, error) {
+func (k *Kinds) find(config *rest.Config, find func(meta.RESTMapper) (*meta.RESTMapping, error)) (*meta.RESTMapping, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.mapper == nil {
-		client, err := kubernetes.NewForConfig(config)
+		client, err := discovery.NewDiscoveryClientForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		cached := memory.NewMemCacheClient(client.Discovery())
+		cached := memory.NewMemCacheClient(client)
 		mapper := restmapper.NewDeferredDiscoveryRESTMapper(cached)
 		k.mapper, k.expanded = mapper, restmapper.NewShortcutExpander(mapper, cached, nil)
 	}
@@ -50,19 +53,19 @@ func (k *kinds) find(config *rest.Config, find func(meta.RESTMapper) (*meta.REST
 }
 
 // target finds KIND/NAME.
-func (c *Cluster) target(target string) (dynamic.ResourceInterface, string, error) {
+func (c *Client) target(target string) (dynamic.ResourceInterface, string, error) {
 	kind, name, found := strings.Cut(target, "/")
 	if !found || kind == "" || name == "" || strings.Contains(name, "/") {
-		return nil, "", fmt.Errorf("a target is KIND/NAME, such as deployment/shop; another namespace is chosen with In")
+		return nil, "", errTarget
 	}
-	mapping, err := c.kinds.find(c.asAdmin(), func(m meta.RESTMapper) (*meta.RESTMapping, error) { return named(m, kind) })
+	mapping, err := c.Kinds.find(c.Admin, func(m meta.RESTMapper) (*meta.RESTMapping, error) { return named(m, kind) })
 	if meta.IsNoMatchError(err) {
 		return nil, "", &unknownKindError{kind}
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	client, err := c.resource(mapping, c.namespace)
+	client, err := c.resource(mapping, c.Namespace)
 	return client, name, err
 }
 
@@ -83,8 +86,8 @@ func named(m meta.RESTMapper, kind string) (*meta.RESTMapping, error) {
 }
 
 // resource is a client of a kind, of a namespace if it has any.
-func (c *Cluster) resource(mapping *meta.RESTMapping, namespace string) (dynamic.ResourceInterface, error) {
-	client, err := dynamic.NewForConfig(c.asViewed())
+func (c *Client) resource(mapping *meta.RESTMapping, namespace string) (dynamic.ResourceInterface, error) {
+	client, err := dynamic.NewForConfig(c.Viewed)
 	if err != nil {
 		return nil, err
 	}
@@ -92,19 +95,4 @@ func (c *Cluster) resource(mapping *meta.RESTMapping, namespace string) (dynamic
 		return client.Resource(mapping.Resource), nil
 	}
 	return client.Resource(mapping.Resource).Namespace(namespace), nil
-}
-
-// asAdmin is the test's own client, which meets no faults and counts as nobody's.
-func (w *world) asAdmin() *rest.Config {
-	config := w.current.Load().ClientConfig(admin())
-	config.Transport = own{w, admin()}
-	config.WarningHandler = warnings{w}
-	return config
-}
-
-// asViewed is the same as the user of the view.
-func (c *Cluster) asViewed() *rest.Config {
-	config := c.asAdmin()
-	config.Transport = own{c.world, c.user}
-	return config
 }

@@ -1,4 +1,4 @@
-package setpointtest
+package testclient
 
 import (
 	"fmt"
@@ -12,14 +12,14 @@ import (
 // refusedLimit is how many questions are remembered.
 const refusedLimit = 100
 
-// refused are what the caches of the test's clients asked for last in vain, with the answer.
-type refused struct {
+// Refused are what the caches of the test's clients asked for last in vain, with the answer.
+type Refused struct {
 	mu      sync.Mutex
 	answers map[string]string
 }
 
-// see returns a function that passes an answer on, and remembers it while it is a refusal.
-func (f *refused) see(question string) func(*http.Response, error) (*http.Response, error) {
+// See returns a function that passes an answer on, and remembers it while it is a refusal.
+func (f *Refused) See(question string) func(*http.Response, error) (*http.Response, error) {
 	return func(response *http.Response, err error) (*http.Response, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -43,16 +43,16 @@ func answer(response *http.Response, err error) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode))
 }
 
-// whatCachesWaitFor says what keeps a manager from its controllers.
-func (w *world) whatCachesWaitFor() string {
-	w.refused.mu.Lock()
-	defer w.refused.mu.Unlock()
+// WaitFor says what keeps a manager from its controllers; held are kinds whose watches the test holds.
+func (f *Refused) WaitFor(held []string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var lines []string
-	for _, question := range slices.Sorted(maps.Keys(w.refused.answers)) {
-		lines = append(lines, fmt.Sprintf("%s: %s%s", question, w.refused.answers[question], hint(question, w.refused.answers[question])))
+	for _, question := range slices.Sorted(maps.Keys(f.answers)) {
+		lines = append(lines, fmt.Sprintf("%s: %s%s", question, f.answers[question], hint(question, f.answers[question])))
 	}
-	for _, held := range w.faults.heldKinds() {
-		lines = append(lines, "watches are held by HoldWatches: "+held)
+	for _, kind := range held {
+		lines = append(lines, "watches are held by HoldWatches: "+kind)
 	}
 	if len(lines) == 0 {
 		return ": none of its caches was refused anything, so another holds its lease of leader election, or a Runnable of its own does not return"
@@ -75,12 +75,12 @@ func hint(question, answer string) string {
 }
 
 // advise says what to do about an error with which a program ended at once.
-func (w *world) advise(err error) string {
+func advise(err error, waitsFor func() string) string {
 	switch text := fmt.Sprint(err); {
 	case strings.Contains(text, "address already in use"):
 		return "\nanother test or program has this port: make the manager with the options that manager.Options(c) returns (package setpointtest/envtest/manager)"
 	case strings.Contains(text, "caches"), strings.Contains(text, "cache to be synced"), strings.Contains(text, "no match"):
-		return w.whatCachesWaitFor()
+		return waitsFor()
 	}
 	return ""
 }

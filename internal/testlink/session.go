@@ -1,0 +1,118 @@
+package testlink
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	// answerLimit is how long a server may take to begin a session.
+	answerLimit = 10 * time.Second
+	// goneLimit is how long after another connection that of the session may seem to be there, when the server is killed.
+	goneLimit = 200 * time.Millisecond
+)
+
+// errAway: no server is there, or it is about to end.
+var errAway = errors.New("no test server answers")
+
+// Session is a connection that stays open as long as the process. What is made for it ends with it.
+type Session struct {
+	// Name is what clusters are made for.
+	Name string
+	// socket and log are of the server.
+	socket, log string
+	conn        net.Conn
+}
+
+// open begins a session at the socket. No goroutine holds it: nobody reads until somebody wants to know whether it is over.
+func open(socket, log string) (*Session, error) {
+	conn, err := net.DialTimeout("unix", socket, answerLimit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errAway, err)
+	}
+	s := &Session{socket: socket, log: log, conn: conn}
+	if err := s.begin(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) begin() error {
+	if err := s.conn.SetDeadline(time.Now().Add(answerLimit)); err != nil {
+		return err
+	}
+	request, err := http.NewRequest(http.MethodGet, origin+"/session", nil)
+	if err != nil {
+		return err
+	}
+	if err := request.Write(s.conn); err != nil {
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(s.conn), request)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the test server at %s does not answer within %v: end it, the test starts another one", s.socket, answerLimit)
+	case err != nil:
+		return fmt.Errorf("%w: %w", errAway, err)
+	case response.StatusCode == http.StatusServiceUnavailable:
+		return errAway
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("the test server at %s begins no session: %s", s.socket, response.Status)
+	}
+	var answer Answer
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil { // the body goes on until the end
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	s.Name = answer.Session
+	return s.conn.SetDeadline(time.Time{})
+}
+
+// Gone reports whether the server has ended. It takes a moment if not.
+func (s *Session) Gone() bool {
+	for deadline := time.Now().Add(goneLimit); ; {
+		if err := s.conn.SetReadDeadline(deadline); err != nil {
+			return true
+		}
+		_, err := s.conn.Read(make([]byte, 1))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return false
+		}
+		if err != nil {
+			return true
+		}
+	}
+}
+
+// Explain says that the server is gone, if that is why something failed.
+func (s *Session) Explain(err error) error {
+	if _, answered := errors.AsType[refusal](err); err == nil || answered || !s.Gone() {
+		return err
+	}
+	return fmt.Errorf("the test server that held this cluster has ended, because it was killed or crashed (%s is its log): run the test again, it starts another one", s.log)
+}
+
+// over is Gone for who has seen no failure: it does not wait.
+func (s *Session) over() bool {
+	raw, err := s.conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return true
+	}
+	ended := false
+	err = raw.Read(func(fd uintptr) bool {
+		n, err := 1, error(nil)
+		for n > 0 && err == nil { // the end of the first answer may be there
+			n, _, err = syscall.Recvfrom(int(fd), make([]byte, 64), syscall.MSG_DONTWAIT)
+		}
+		ended = !errors.Is(err, syscall.EAGAIN)
+		return true
+	})
+	return ended || err != nil
+}
