@@ -15,8 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/setpoint-io/setpoint/setpointtest"
+	"github.com/setpoint-io/setpoint/setpointtest/beside"
 	"github.com/setpoint-io/setpoint/setpointtest/envtest/manager"
 )
+
+// Clusters of both packages have managers.
+var _, _ manager.Cluster = (*setpointtest.Cluster)(nil), (*beside.Cluster)(nil)
 
 // labeller is an operator: it labels the ConfigMaps of the test. Others hold certificates, which differ in each world of Explore.
 type labeller struct{ client.Client }
