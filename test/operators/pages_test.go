@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/setpoint-io/setpoint/setpointtest/beside"  // docs/go-test.md shows it
 	_ "github.com/setpoint-io/setpoint/setpointtest/envtest" // docs/go-test.md shows it
 	_ "github.com/setpoint-io/setpoint/setpointtest/envtest/manager"
 	_ "github.com/setpoint-io/setpoint/setpointtest/kubectl"
