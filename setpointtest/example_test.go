@@ -18,12 +18,14 @@ import (
 	"github.com/setpoint-io/setpoint/setpointtest"
 )
 
-// example runs the body of a test, as `go test` would without -v, whose lines would count as output.
+// example runs the body of a test once, as `go test` would without -v, whose lines would count as output.
 func example(test func(t *testing.T)) {
-	verbose := flag.Lookup("test.v").Value
-	was := verbose.String()
-	_ = verbose.Set("false")
-	defer func() { _ = verbose.Set(was) }()
+	for name, value := range map[string]string{"test.v": "false", "test.count": "1"} {
+		set := flag.Lookup(name).Value
+		was := set.String()
+		_ = set.Set(value)
+		defer func() { _ = set.Set(was) }()
+	}
 	testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "Example", F: test}})
 }
 
