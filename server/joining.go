@@ -30,6 +30,7 @@ func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 		Take:    func(ctx context.Context, id, node string) error { return jointoken.Take(ctx, client, id, node) },
 		Claim:   join.Names{Nodes: client.CoreV1().Nodes()}.Claim,
 		Servers: a.namesOfServers,
+		Follows: a.followsRotations,
 		Revoked: func(tokenID, node, keyHash string) error {
 			return a.config.revoked.Revoked(revocation.Identity{User: trust.NodeUser(node), Token: tokenID, Key: keyHash})
 		},
@@ -47,13 +48,17 @@ func (a *api) joinServerService(client kubernetes.Interface) apiserver.Service {
 		Take: func(ctx context.Context, token trust.Token, server trust.Server) error {
 			return jointoken.TakeServer(ctx, client, authority, token, server, a.storage.Now())
 		},
-		Free: func(ctx context.Context, name string) error { return nameIsNoNodes(ctx, client, name) },
+		Free:    func(ctx context.Context, name string) error { return nameIsNoNodes(ctx, client, name) },
+		Follows: a.followsRotations,
 		Revoked: func(tokenID, name string) error {
 			return a.config.revoked.Revoked(revocation.Identity{User: trust.ServerUser(name), Token: tokenID})
 		},
 		Shared: a.config.Trust.Shared, Servers: a.config.servers, Logger: a.config.Logger,
 	})}
 }
+
+// followsRotations reports whether keys may be handed out: before that this server may not know yet who was shut out, and since when.
+func (a *api) followsRotations() bool { return a.rotations.Begun() }
 
 // nameIsNoNodes fails with join.ErrServerNameTaken where a Node has the name.
 func nameIsNoNodes(ctx context.Context, client kubernetes.Interface, name string) error {

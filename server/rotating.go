@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -27,7 +28,8 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 			rotation.Serving:    &rotations.Certificates{Issued: keeper.Issued, Renew: keeper.Renew, Now: time.Now},
 			rotation.AccountKey: rotations.KeyRing{Ring: a.config.Trust.AccountKeys, Make: trust.MakeAccountKey},
 			rotation.GossipKey: rotations.KeyRing{
-				Ring: a.config.Trust.GossipKeys, Make: trust.MakeGossipKey, Changed: a.config.liveness.UseKeys,
+				Ring: a.config.Trust.GossipKeys, Make: trust.MakeGossipKey,
+				Changed: func() error { return errors.Join(a.config.Trust.GossipKeys.Settle(), a.config.liveness.UseKeys()) },
 			},
 		},
 		CaughtUp: func(ctx context.Context) error { return a.access.RevocationsAt(ctx, a.storage.Revision()) },

@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -46,6 +48,15 @@ type GossipKeys struct {
 	// Keys are of 32 bytes each; the first one encrypts, all decrypt.
 	Keys [][]byte `json:"keys"`
 }
+
+// String is the label and what the keys are called.
+func (g GossipKeys) String() string { return fmt.Sprintf("%s%v", g.Label, g.IDs()) }
+
+// GoString is String: they are printed without their secrets in each way.
+func (g GossipKeys) GoString() string { return g.String() }
+
+// LogValue is String.
+func (g GossipKeys) LogValue() slog.Value { return slog.StringValue(g.String()) }
 
 // validate fails unless a pool can be run with them.
 func (g GossipKeys) validate() error {
@@ -95,6 +106,8 @@ type GossipRing struct {
 	*Ring[GossipKey]
 	// label is guarded by the ring's mu.
 	label string
+	// moment is what Told tells: nobody who asks waits for a disk.
+	moment atomic.Pointer[GossipKeys]
 }
 
 // NewGossipRing has one key, and ends with the process.
@@ -112,10 +125,11 @@ func gossipRingOf(keys GossipKeys, folder string) (*GossipRing, error) {
 
 func newGossipRing(keys GossipKeys, folder string) *GossipRing {
 	g := &GossipRing{label: keys.Label}
-	g.Ring = &Ring[GossipKey]{form: ringForm[GossipKey]{what: "gossip key", parse: parseGossipRing, encode: g.encode, plain: plainGossipKey}}
+	g.Ring = &Ring[GossipKey]{form: ringForm[GossipKey]{
+		what: "gossip key", parse: parseGossipRing, encode: g.encode, plain: plainGossipKey, changed: g.tell,
+	}}
 	g.keptIn(folder)
-	ring := keys.ring()
-	g.now.Store(&ring)
+	g.hold(keys.ring())
 	return g
 }
 
@@ -152,10 +166,13 @@ func (g *GossipRing) saveIn(folder string) error {
 
 // Told are the keys of this moment and the label, for members that may have them.
 func (g *GossipRing) Told() GossipKeys {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.told(*g.Now())
+	told := *g.moment.Load()
+	told.Keys = slices.Clone(told.Keys)
+	return told
 }
+
+// tell is called with the ring's mu held.
+func (g *GossipRing) tell(ring []GossipKey) { g.moment.Store(new(g.told(ring))) }
 
 func (g *GossipRing) told(ring []GossipKey) GossipKeys {
 	told := GossipKeys{Label: g.label}
@@ -174,14 +191,29 @@ func (g *GossipRing) Follow(told GossipKeys) error {
 	defer g.mu.Unlock()
 	former, ring := g.label, told.ring()
 	if former == told.Label && sameKeys(*g.Now(), ring) {
-		return nil
+		return g.settle()
 	}
 	g.label = told.Label
 	if err := g.write(ring, false); err != nil {
 		g.label = former
 		return err
 	}
-	g.now.Store(&ring)
+	g.hold(ring)
+	return nil
+}
+
+// Settle makes gossip.key the key in use where a crash has left another one beside gossip.ring.
+func (g *GossipRing) Settle() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.settle()
+}
+
+// settle is called with the ring's mu held.
+func (g *GossipRing) settle() error {
+	if used := g.Used(); g.file != "" && !g.plainFits(used) {
+		return writeFile(g.plainFile, plainGossipKey(used), secretMode)
+	}
 	return nil
 }
 

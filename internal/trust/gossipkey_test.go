@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,6 +67,49 @@ func TestGossipKeysAreReplaced(t *testing.T) {
 	}
 }
 
+// TestWhoAsksForGossipKeysWaitsForNoDisk: sessions are answered while a change is being written.
+func TestWhoAsksForGossipKeysWaitsForNoDisk(t *testing.T) {
+	ring := newGossipRing(FirstGossipKey(bytes.Repeat([]byte{1}, gossipKeyBytes)), "")
+	ring.mu.Lock() // as a change has it while it writes
+	defer ring.mu.Unlock()
+	told := make(chan GossipKeys, 1)
+	go func() { told <- ring.Told() }()
+	select {
+	case got := <-told:
+		if len(got.Keys) != 1 || got.Label == "" {
+			t.Errorf("told: %v", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for the change")
+	}
+}
+
+// TestBothFilesHaveTheKeyInUse also after a crash, or a full disk, between the two.
+func TestBothFilesHaveTheKeyInUse(t *testing.T) {
+	one, two := bytes.Repeat([]byte{1}, gossipKeyBytes), bytes.Repeat([]byte{2}, gossipKeyBytes)
+	both := GossipKeys{Label: FirstGossipKey(one).Label, Keys: [][]byte{two, one}}
+	for name, mend := range map[string]func(*GossipRing) error{
+		"at a start":        (*GossipRing).Settle,
+		"told again":        func(g *GossipRing) error { return g.Follow(both) },
+		"used once more":    func(g *GossipRing) error { return g.Use(gossipKeyOf(two).id) },
+		"dropped something": func(g *GossipRing) error { return g.Drop(gossipKeyOf(one).id) },
+	} {
+		dir := t.TempDir()
+		if err := newGossipRing(both, "").saveIn(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fileGossipKey), plainGossipKey(gossipKeyOf(one)), secretMode); err != nil {
+			t.Fatal(err)
+		}
+		if err := mend(must[*GossipRing](t)(loadGossipRing(dir))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !bytes.Equal(plainKey(t, dir), two) {
+			t.Errorf("%s: gossip.key is not the key in use", name)
+		}
+	}
+}
+
 // TestANodeFollows: what a server tells is held and kept, and nothing that cannot be.
 func TestANodeFollows(t *testing.T) {
 	dir, one, two := t.TempDir(), bytes.Repeat([]byte{1}, gossipKeyBytes), bytes.Repeat([]byte{2}, gossipKeyBytes)
@@ -110,7 +154,14 @@ func TestANodeFollows(t *testing.T) {
 func TestGossipKeysAreSecret(t *testing.T) {
 	cluster := must[*Cluster](t)(NewCluster(time.Now()))
 	key := cluster.GossipKeys.Used()
-	if printed := fmt.Sprintf("%v %+v %s", key, *cluster.GossipKeys.Now(), key); strings.Contains(printed, fmt.Sprint(key.secret[0], key.secret[1])) {
+	told := cluster.GossipKeys.Told()
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("told", "keys", told)
+	printed := fmt.Sprintf("%v %+v %s %v %+v %#v %s", key, *cluster.GossipKeys.Now(), key, told, &told, told, log.String())
+	if strings.Contains(printed, fmt.Sprintf("%#x, %#x", key.secret[0], key.secret[1])) || !strings.Contains(log.String(), key.id) {
+		t.Errorf("printed: %s", printed)
+	}
+	if strings.Contains(printed, fmt.Sprint(key.secret[0], key.secret[1])) {
 		t.Errorf("printed: %s", printed)
 	}
 	if _, err := parseGossipKeys([]byte(`{"label":"x","keys":["secret"]}`)); err == nil || strings.Contains(err.Error(), "secret") {

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,6 +46,8 @@ type ringForm[K ringKey] struct {
 	// parse reads all of a file; encode writes it. rotated: another value than the first was used before.
 	parse  func(text []byte) (keys []K, rotated bool, err error)
 	encode func(keys []K, rotated bool) ([]byte, error)
+	// changed, if not nil, is told of the values that are held now, with the ring's mu held.
+	changed func(keys []K)
 	// more says whether there is more in a text than the one value that was read; nil: parse would have failed. plain writes the older form.
 	more  func(text []byte) bool
 	plain func(K) []byte
@@ -80,6 +83,20 @@ func (r *Ring[K]) IDs() (ids []string) {
 		ids = append(ids, key.ID())
 	}
 	return ids
+}
+
+// Text is the text of a value, as Add takes it, or fails with ErrNoKey: it is secret.
+func (r *Ring[K]) Text(id string) ([]byte, error) {
+	for _, key := range *r.Now() {
+		switch {
+		case key.ID() != id:
+		case r.form.plain != nil:
+			return r.form.plain(key), nil
+		default:
+			return r.form.encode([]K{key}, false)
+		}
+	}
+	return nil, ErrNoKey
 }
 
 // Add believes a further value, whose text New of its kind has made, and returns what it is called: no secret.
@@ -144,9 +161,17 @@ func (r *Ring[K]) change(step, id string, next func(keys []K, at int) (after []K
 		return fmt.Errorf("%s the %s %q: %w", step, r.form.what, id, err)
 	}
 	if !sameKeys(*r.Now(), after) {
-		r.now.Store(&after)
+		r.hold(after)
 	}
 	return nil
+}
+
+// hold makes others see the values from now on.
+func (r *Ring[K]) hold(keys []K) {
+	r.now.Store(&keys)
+	if r.form.changed != nil {
+		r.form.changed(keys)
+	}
 }
 
 func (r *Ring[K]) read() ([]K, bool, error) {
@@ -164,10 +189,19 @@ func (r *Ring[K]) read() ([]K, bool, error) {
 }
 
 func (r *Ring[K]) save(before, after []K, rotated bool) error {
-	if sameKeys(before, after) {
+	if sameKeys(before, after) && r.plainFits(after[0]) {
 		return nil
 	}
 	return r.write(after, rotated)
+}
+
+// plainFits reports whether the older form has the key in use: after a crash, or a disk that was full between the two files, it has not.
+func (r *Ring[K]) plainFits(used K) bool {
+	if r.plainFile == "" {
+		return true
+	}
+	text, err := os.ReadFile(r.plainFile)
+	return err == nil && bytes.Equal(bytes.TrimSpace(text), bytes.TrimSpace(r.form.plain(used)))
 }
 
 // write replaces the files; mu is held.

@@ -237,6 +237,29 @@ func TestAClusterInMemoryReplacesASecret(t *testing.T) {
 	}
 }
 
+// TestTheTextOfAKey is what another server adds, whose folder lacks it.
+func TestTheTextOfAKey(t *testing.T) {
+	eachRotated(t, func(t *testing.T, secret rotated, cluster *trust.Cluster, _ string) {
+		ring := secret.of(cluster)
+		for _, id := range []string{ring.IDs()[0], added(t, secret, ring)} {
+			text, err := ring.Text(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := trust.NewCluster(time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := secret.of(other).Add(text); err != nil || got != id {
+				t.Errorf("added as %q, want %q: %v", got, id, err)
+			}
+		}
+		if _, err := ring.Text("unknown"); !errors.Is(err, trust.ErrNoKey) {
+			t.Errorf("a key that is not there: %v", err)
+		}
+	})
+}
+
 // TestACopyHasARingOfItsOwn: what one rotates changes nothing at the other.
 func TestACopyHasARingOfItsOwn(t *testing.T) {
 	origin, err := trust.NewCluster(time.Now())

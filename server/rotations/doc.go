@@ -9,5 +9,8 @@
 // are asked every holdInterval. How long a phase lasts counts from when all hold it, in this life of the cluster: neither a member that is
 // away for long nor a restored backup makes it shorter. A server that cannot follow tries again every retryInterval and says why.
 //
+// Keys of gossip are followed only after who was revoked before, since nodes are handed them. The text of the old key is kept with that of
+// the new one, for servers to which a backup of that moment is restored.
+//
 // Tested in synctest bubbles over an in-memory store; with three processes by the script rotate.
 package rotations

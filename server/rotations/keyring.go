@@ -17,6 +17,8 @@ type Ring interface {
 	Use(id string) error
 	Drop(id string) error
 	IDs() []string
+	// Text is what Add would take.
+	Text(id string) ([]byte, error)
 }
 
 // KeyRing is the Mechanism of a Ring. Make makes the text of a value, and says what it will be called. Changed, if not nil, hands the
@@ -38,6 +40,15 @@ func (k KeyRing) Held() (uses string, trusts []string) {
 
 // New implements Mechanism.
 func (k KeyRing) New() (key []byte, fingerprint string, err error) { return k.Make() }
+
+// Key implements Mechanism.
+func (k KeyRing) Key(fingerprint string) []byte {
+	text, err := k.Ring.Text(fingerprint)
+	if err != nil {
+		return nil
+	}
+	return text
+}
 
 // Follow implements Mechanism: what is wanted is added, then used, and only then the rest goes. Where nothing can be added,
 // strangers that are not used go before.

@@ -58,17 +58,17 @@ func (r *Rotations) Carry(ctx context.Context, o Order) (rotation.Progress, erro
 }
 
 func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, error) {
-	stored, err := r.stored(ctx)
+	list, err := r.stored(ctx)
 	if err != nil {
 		return rotation.Progress{}, err
 	}
-	state, keys, err := r.read(o, stored.Data[string(o.Kind)])
+	state, keys, err := r.read(o, list.Data[string(o.Kind)])
 	if err != nil {
 		return rotation.Progress{}, err
 	}
 	state = state.Of(r.config.Life())
 	state.Kind = o.Kind
-	members, changed := r.members(ctx), false
+	members, changed, stored := r.members(ctx), false, false
 	switch o.Order {
 	case Status:
 	case Abort:
@@ -79,7 +79,8 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 		err = ErrOrder
 	}
 	if err == nil && changed {
-		err = r.store(ctx, stored, state, keys)
+		err = r.store(ctx, list, state, keys)
+		stored = err == nil
 	}
 	progress := rotation.Progress{State: state, Step: state.Plan(members, r.config.Clock.Now()), Changed: changed}
 	if changed {
@@ -87,6 +88,10 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 	}
 	if err == nil && o.Kind == rotation.GossipKey && r.config.Nodes != nil && state.UnderWay() {
 		progress.Away, err = r.config.Nodes.Away(ctx)
+	}
+	if err != nil && stored {
+		r.config.Logger.Warn("nodes that are away cannot be told", "kind", o.Kind, "err", err)
+		err = nil // the order is carried out
 	}
 	return progress, err
 }
@@ -120,13 +125,22 @@ func (r *Rotations) begin(
 		if from, _ = mechanism.Held(); state.Phase == rotation.Done {
 			from = state.To // also if this server has not followed yet
 		}
-		to, keys = fingerprint, rotation.Keys{fingerprint: key, from: keys[from]}
-		if keys[from] == nil { // every server has it
-			delete(keys, from)
-		}
+		to, keys = fingerprint, keysOf(mechanism, from, keys[from], fingerprint, key)
 	}
 	next, changed, err := state.Begin(o.Kind, from, to, durationOf(o.KeepOld), r.config.Clock.Now())
 	return next, keys, changed, err
+}
+
+// keysOf are the new key and the old one, which no server may have any more when a backup of this moment is restored.
+func keysOf(mechanism Mechanism, from string, old []byte, to string, fresh []byte) rotation.Keys {
+	if old == nil {
+		old = mechanism.Key(from)
+	}
+	keys := rotation.Keys{to: fresh}
+	if old != nil {
+		keys[from] = old
+	}
+	return keys
 }
 
 // stored is the ConfigMap as it is now in the cluster; it has no resource version if there is none yet.

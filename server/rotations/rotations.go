@@ -29,6 +29,8 @@ type Mechanism interface {
 	Held() (uses string, trusts []string)
 	// New makes a new key, and its fingerprint. It is used by nobody yet.
 	New() (key []byte, fingerprint string, err error)
+	// Key is the key with the fingerprint, as New made it, nil if the server does not hold it.
+	Key(fingerprint string) []byte
 	// Follow makes the server hold what the state wants. It may be called again.
 	Follow(s rotation.State, keys rotation.Keys) error
 }
@@ -48,7 +50,8 @@ type Config struct {
 	// Locker opens what servers have sealed.
 	Locker     rotation.Locker
 	Mechanisms map[rotation.Kind]Mechanism
-	// CaughtUp, if not nil, waits for what else has to be as new as the keys before anybody is handed them.
+	// CaughtUp, if not nil, waits until this server shuts out whoever was revoked up to now. Keys of gossip are followed only after that,
+	// since nodes are handed them; other kinds wait for nothing.
 	CaughtUp func(ctx context.Context) error
 	// Nodes hold the keys of gossip too; nil: none do.
 	Nodes  *Nodes
@@ -70,9 +73,12 @@ type Rotations struct {
 	table    *storage.Table
 	follower *storage.Follower
 
-	// begun says that it follows the newest state of the cluster.
+	// begun says that it follows the newest state of the cluster, also of the keys of gossip.
 	begun atomic.Bool
 	mu    sync.Mutex
+	// gossip is what is stored of the keys of gossip, which may not be followed yet; told says that there is something to look at.
+	gossip string
+	told   chan struct{}
 	// now is what is stored of each kind, and what the server could make of it.
 	now map[rotation.Kind]*followed
 	// changed is closed and made anew when now changes.
@@ -92,7 +98,7 @@ type followed struct {
 func New(c Config) *Rotations {
 	r := &Rotations{
 		config: c, table: c.Storage.Table(corev1.SchemeGroupVersion.WithResource("configmaps")),
-		now: map[rotation.Kind]*followed{}, changed: make(chan struct{}),
+		now: map[rotation.Kind]*followed{}, changed: make(chan struct{}), told: make(chan struct{}, 1),
 	}
 	r.follower = r.table.FollowSome(storage.Selection{
 		Namespace: metav1.NamespaceSystem, Fields: fields.OneTermEqualSelector(metav1.ObjectNameField, rotation.ConfigMapName),
@@ -114,6 +120,7 @@ func (r *Rotations) Run(ctx context.Context) {
 	}
 	var following sync.WaitGroup
 	following.Go(func() { r.follower.Run(ctx) })
+	following.Go(func() { r.followGossip(ctx) })
 	for ctx.Err() == nil {
 		changed, stuck := r.stuck()
 		if r.wait(ctx, changed, stuck, retryInterval) {
@@ -134,11 +141,31 @@ func (r *Rotations) catchUp(ctx context.Context) error {
 		return err
 	}
 	r.take(found)
-	if r.config.CaughtUp != nil {
-		err = r.config.CaughtUp(ctx)
+	return nil
+}
+
+// followGossip follows the keys of gossip until ctx ends: each state after who was revoked before it.
+func (r *Rotations) followGossip(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.told:
+		}
+		r.mu.Lock()
+		text := r.gossip
+		r.mu.Unlock()
+		for r.config.CaughtUp != nil && r.config.CaughtUp(ctx) != nil {
+			if !r.wait(ctx, nil, true, lookInterval) {
+				return
+			}
+		}
+		r.mu.Lock()
+		r.takeKind(rotation.GossipKey, text)
+		r.tell()
+		r.mu.Unlock()
+		r.begun.Store(true)
 	}
-	r.begun.Store(err == nil)
-	return err
 }
 
 // Begun reports whether this server follows the newest state: before that it may hold keys of long ago.
@@ -181,7 +208,7 @@ func (r *Rotations) retry() {
 	}
 }
 
-// take follows the states of a ConfigMap, nil if there is none.
+// take follows the states of a ConfigMap, nil if there is none, and leaves the keys of gossip to followGossip.
 func (r *Rotations) take(object resource.Object) {
 	data := map[string]string{}
 	if list, ok := object.(*corev1.ConfigMap); ok {
@@ -190,13 +217,28 @@ func (r *Rotations) take(object resource.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for kind := range r.config.Mechanisms {
-		r.takeKind(kind, data[string(kind)])
+		if kind != rotation.GossipKey {
+			r.takeKind(kind, data[string(kind)])
+		}
 	}
+	r.gossip = data[string(rotation.GossipKey)]
+	select {
+	case r.told <- struct{}{}:
+	default: // it will look anyway
+	}
+	r.tell()
+}
+
+// tell wakes those who wait for changes; mu is held.
+func (r *Rotations) tell() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
 func (r *Rotations) takeKind(kind rotation.Kind, text string) {
+	if r.config.Mechanisms[kind] == nil {
+		return
+	}
 	if known := r.now[kind]; known != nil && known.text == text {
 		return
 	}

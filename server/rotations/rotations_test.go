@@ -71,6 +71,13 @@ func (k *keys) Drop(id string) error {
 	return k.held
 }
 
+func (k *keys) Text(id string) ([]byte, error) {
+	if !slices.Contains(k.IDs(), id) {
+		return nil, errors.New("it is not there")
+	}
+	return []byte(id), nil
+}
+
 func (k *keys) IDs() []string {
 	k.Lock()
 	defer k.Unlock()
@@ -275,6 +282,113 @@ func TestARestoredBackup(t *testing.T) {
 		w.after(59*time.Minute, rotation.Trust, "first+made-1-by-a")
 		w.after(59*time.Minute, rotation.Use, "made-1-by-a+first")
 		w.after(3*time.Minute, rotation.Done, "made-1-by-a")
+	})
+}
+
+// TestARestoredFirstRotation: a backup of the first rotation, or of after its abort, has the key of the beginning for servers that have
+// dropped it since.
+func TestARestoredFirstRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		restore := func() {
+			for _, name := range []string{"a", "b", "c"} {
+				w.kill(name)
+				k := w.servers[name].keys
+				k.set(func() { k.ids = []string{"later"} })
+				w.start(name)
+			}
+		}
+		defer w.lead("a")()
+		w.order("a", Begin, time.Hour)
+		w.after(time.Minute, rotation.Trust, "first+made-1-by-a")
+		restore()
+		w.after(time.Minute, rotation.Trust, "first+made-1-by-a")
+		w.order("a", Abort, 0)
+		w.after(2*time.Second, rotation.Drop, "first")
+		defer w.lead("a")()
+		w.after(2*time.Second, rotation.Done, "first")
+		restore()
+		w.after(time.Minute, rotation.Done, "first")
+		w.order("a", Begin, 0)
+		defer w.lead("a")()
+		w.after(10*time.Second, rotation.Done, "made-2-by-a")
+	})
+}
+
+// TestAnOrderThatIsStoredIsCarriedOut, also if nobody can say which nodes are away.
+func TestAnOrderThatIsStoredIsCarriedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		config := w.servers["a"].config
+		config.Mechanisms = map[rotation.Kind]Mechanism{rotation.GossipKey: KeyRing{Ring: &keys{ids: []string{"first"}}, Make: newKey}}
+		config.Servers = func() []trust.Server { return []trust.Server{{Name: "a"}} }
+		config.Nodes = &Nodes{
+			Lacking: func() []rotation.Lacking { return nil },
+			Away:    func(context.Context) ([]string, error) { return nil, errors.New("no quorum") },
+		}
+		r := New(config)
+		if p, err := r.Carry(t.Context(), Order{Kind: rotation.GossipKey, Order: Begin}); err != nil || !p.Changed {
+			t.Errorf("begun: %v, %+v", err, p)
+		}
+		if _, err := r.Carry(t.Context(), Order{Kind: rotation.GossipKey, Order: Status}); err == nil {
+			t.Error("who is away is unknown, and the status says that nobody is")
+		}
+	})
+}
+
+func newKey() (text []byte, id string, err error) { return []byte("fresh"), "fresh", nil }
+
+// TestKeysOfGossipWaitForRevocations: at the start and later, nothing is followed that nodes are handed before this server knows of who was
+// shut out; other kinds go on.
+func TestKeysOfGossipWaitForRevocations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var behind atomic.Bool
+		var account, gossip *keys
+		config := w.servers["a"].config
+		config.CaughtUp = func(context.Context) error {
+			if behind.Load() {
+				return errors.New("not yet")
+			}
+			return nil
+		}
+		config.Servers = func() []trust.Server { return []trust.Server{{Name: "a"}} }
+		start := func() *Rotations {
+			account, gossip = &keys{ids: []string{"first"}}, &keys{ids: []string{"first"}}
+			config.Mechanisms = map[rotation.Kind]Mechanism{
+				rotation.AccountKey: KeyRing{Ring: account, Make: newKey}, rotation.GossipKey: KeyRing{Ring: gossip, Make: newKey},
+			}
+			r := New(config)
+			go r.Run(w.Context())
+			time.Sleep(lookInterval)
+			synctest.Wait()
+			return r
+		}
+		check := func(when string, want int) {
+			t.Helper()
+			time.Sleep(2 * lookInterval)
+			synctest.Wait()
+			if len(account.IDs()) != 2 || len(gossip.IDs()) != want {
+				t.Errorf("%s: it holds %v and of gossip %v, want %d", when, account.IDs(), gossip.IDs(), want)
+			}
+		}
+		r := start()
+		behind.Store(true)
+		for _, kind := range []rotation.Kind{rotation.AccountKey, rotation.GossipKey} {
+			if _, err := r.Carry(t.Context(), Order{Kind: kind, Order: Begin}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check("later", 1)
+		if r = start(); r.Begun() {
+			t.Error("it has begun")
+		}
+		check("at the start", 1)
+		behind.Store(false)
+		check("then", 2)
+		if !r.Begun() {
+			t.Error("it has not begun")
+		}
 	})
 }
 

@@ -29,6 +29,11 @@ const (
 // nameBytesMax is how much of a name is logged: more than any node's has.
 const nameBytesMax = 256
 
+// errBehind is what machines are told while a server may not know who was shut out, nor the keys of now. They ask again.
+var errBehind = apierrors.NewServiceUnavailable("this server has started and does not follow the cluster yet: ask again, or another server")
+
+func follows(tells func() bool) bool { return tells == nil || tells() }
+
 // gate is what requests of machines that join pass, which anybody can make.
 type gate struct {
 	log *slog.Logger

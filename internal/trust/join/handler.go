@@ -53,6 +53,9 @@ type HandlerConfig struct {
 	Take func(ctx context.Context, tokenID, node string) error
 	// Revoked says that a token (its id, "" for a node that renews), a node or its key was shut out, and since when. Nil: nobody is.
 	Revoked func(tokenID, node, keyHash string) error
+	// Follows reports whether this server knows of the newest keys, and of who was shut out before they were made; until then nobody gets a
+	// certificate, nor keys. Nil: it does.
+	Follows func() bool
 	// GossipKeys are handed to every node that joins.
 	GossipKeys func() trust.GossipKeys
 	// Services are the ranges of Services. No node serves at an address of them.
@@ -88,6 +91,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // certify judges the token before anything that costs more than a look.
 func (h *handler) certify(r *http.Request, asked *request) (answer response, err error) {
+	if !follows(h.config.Follows) {
+		return answer, errBehind
+	}
 	shown := shownFor(r, asked.NodeName)
 	var token trust.Token
 	if shown == nil {

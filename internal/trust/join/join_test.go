@@ -380,3 +380,18 @@ func TestHandlerRefusals(t *testing.T) {
 		t.Errorf("who cannot look refuses for good: %d", recorder.Code)
 	}
 }
+
+// TestNobodyJoinsBehind: a server that may hold the new keys and not know yet who was shut out before they were made certifies nobody.
+func TestNobodyJoinsBehind(t *testing.T) {
+	behind := func() bool { return false }
+	for path, handler := range map[string]http.Handler{
+		join.Path:       join.NewHandler(join.HandlerConfig{Follows: behind}),
+		join.ServerPath: join.NewServerHandler(join.ServerHandlerConfig{Follows: behind}),
+	} {
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, httptest.NewRequest("POST", path, strings.NewReader("{}")))
+		if recorder.Code != http.StatusServiceUnavailable || !strings.Contains(recorder.Body.String(), "ask again") {
+			t.Errorf("%s: %d %s", path, recorder.Code, recorder.Body)
+		}
+	}
+}

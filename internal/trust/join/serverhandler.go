@@ -41,6 +41,8 @@ type ServerHandlerConfig struct {
 	Take  func(ctx context.Context, token trust.Token, server trust.Server) error
 	// Free fails with ErrServerNameTaken if a node has the name.
 	Free func(ctx context.Context, name string) error
+	// Follows is as HandlerConfig has it.
+	Follows func() bool
 	// Revoked says that the token with an id, or a server, was shut out, and since when.
 	Revoked func(tokenID, name string) error
 	// Shared are the files that all servers have.
@@ -74,6 +76,9 @@ func (h *serverHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *serverHandler) grant(r *http.Request, asked *serverRequest) (*serverResponse, error) {
+	if !follows(h.config.Follows) {
+		return nil, errBehind
+	}
 	token, err := trust.ParseToken(asked.Token)
 	if err != nil || token.Role != trust.RoleServer {
 		return nil, refusedServer(ErrServerTokenRefused)
