@@ -36,20 +36,20 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 		Nodes: &rotations.Nodes{
 			Lacking: a.config.liveness.LackingKeys,
 			Away: func(ctx context.Context) ([]string, error) {
-				return nodesAway(ctx, client, a.config.liveness.HasSession)
+				return nodesAway(ctx, client, a.config.liveness.IsAway)
 			},
 		},
 	})
 }
 
-// nodesAway are the nodes with our agent that hold no session, as rotation.Progress.Away.
-func nodesAway(ctx context.Context, client kubernetes.Interface, hasSession func(node string) bool) (away []string, err error) {
+// nodesAway are the nodes with our agent that hold no session and are not shut out, as rotation.Progress.Away.
+func nodesAway(ctx context.Context, client kubernetes.Interface, isAway func(node string) bool) (away []string, err error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, err
 	}
 	for _, node := range nodes.Items {
-		if node.Annotations[trust.NodeKeyAnnotation] != "" && !hasSession(node.Name) {
+		if node.Annotations[trust.NodeKeyAnnotation] != "" && isAway(node.Name) {
 			away = append(away, node.Name)
 		}
 	}

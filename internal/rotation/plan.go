@@ -31,14 +31,20 @@ type Lacking struct {
 	Node string `json:"node,omitempty"`
 	// TooOld says that its agent's release cannot.
 	TooOld bool `json:"tooOld,omitempty"`
-	// More, if not 0, is how many nodes there are beside those that are named.
+	// Garbled says that its agent says of itself what no agent says.
+	Garbled bool `json:"garbled,omitempty"`
+	// More, if not 0, is how many nodes there are beside those that are named; TooOld says that there are such among them.
 	More int `json:"more,omitempty"`
 }
 
 func (l Lacking) waiting(kind Kind) Waiting {
 	switch {
+	case l.More > 0 && l.TooOld:
+		return Waiting{fmt.Sprintf("%d more nodes", l.More), "some have not taken the change yet, and of others " + tooOld(kind)}
 	case l.More > 0:
-		return Waiting{fmt.Sprintf("%d more nodes", l.More), notTaken}
+		return Waiting{fmt.Sprintf("%d more nodes", l.More), "they have not taken the change yet"}
+	case l.Garbled:
+		return Waiting{"node " + l.Node, "its agent says what no agent says: restart it, or revoke the node"}
 	case l.TooOld:
 		return Waiting{"node " + l.Node, tooOld(kind)}
 	}
@@ -100,15 +106,24 @@ func (s State) Plan(members []Member, now time.Time) Step {
 	return step
 }
 
-// nodes are those that are waited for, each once.
+// nodes are those that are waited for, each once, and at last how many more there are, which may have sessions with two servers.
 func (s State) nodes(members []Member) (waits []Waiting) {
+	more := Lacking{}
 	for _, m := range members {
 		held, _ := m.find(s.Kind)
 		for _, node := range held.Nodes {
+			if node.More > 0 {
+				more.More += node.More
+				more.TooOld = more.TooOld || node.TooOld
+				continue
+			}
 			if w := node.waiting(s.Kind); !slices.Contains(waits, w) {
 				waits = append(waits, w)
 			}
 		}
+	}
+	if more.More > 0 {
+		waits = append(waits, more.waiting(s.Kind))
 	}
 	return waits
 }

@@ -292,15 +292,20 @@ func TestNodesAreWaitedFor(t *testing.T) {
 	s := in(Trust)
 	s.Kind = GossipKey
 	x, y := holds("x", s), holds("y", s)
-	x.Held[1].Nodes = []Lacking{{Node: "n1"}, {Node: "n2"}}
+	x.Held[1].Nodes = []Lacking{{Node: "n1"}, {Node: "n2"}, {More: 3}}
 	y.Held[1].Nodes = []Lacking{{Node: "n2"}, {More: 3}}
 	step := s.Plan([]Member{x, y}, now)
-	want := []Waiting{{"node n1", notTaken}, {"node n2", notTaken}, {"3 more nodes", notTaken}}
+	want := []Waiting{{"node n1", notTaken}, {"node n2", notTaken}, {"6 more nodes", "they have not taken the change yet"}}
 	if diff := cmp.Diff(want, step.Waits); diff != "" || step.Next != "" {
 		t.Errorf("next %q: %s", step.Next, diff)
 	}
 	if err := Follows(GossipKey, []Member{x, y}); err != nil {
 		t.Errorf("nodes that are late: %v", err)
+	}
+	y.Held[1].Nodes = []Lacking{{Node: "odd", Garbled: true}, {More: 1, TooOld: true}}
+	odd := s.Plan([]Member{x, y}, now).Waits
+	if !strings.HasPrefix(odd[2].Why, "its agent says what") || odd[3].Member != "4 more nodes" || !strings.HasSuffix(odd[3].Why, tooOld(GossipKey)) {
+		t.Errorf("one that says nonsense, and more that are too old: %+v", odd)
 	}
 	y.Held[1].Nodes = []Lacking{{Node: "old", TooOld: true}}
 	if err := Follows(GossipKey, []Member{x, y}); !errors.Is(err, ErrTooOld) || !strings.Contains(err.Error(), "node old: its release cannot rotate gossip-key: upgrade it") {

@@ -34,6 +34,8 @@ func (h RingHeld) equal(other RingHeld) bool {
 type Reported struct {
 	Node string
 	Held RingHeld
+	// Garbled says that it has said what no agent says: what it holds is unknown.
+	Garbled bool
 }
 
 // Reports are those of all sessions that are open at this server, by name. A node may have two for seconds: one broke, and nobody has
@@ -44,7 +46,7 @@ func (s *Service) Reports() []Reported {
 	var all []Reported
 	for st := range s.held {
 		if st.node != "" {
-			all = append(all, Reported{st.node, st.ring})
+			all = append(all, Reported{Node: st.node, Held: st.ring, Garbled: st.garbled})
 		}
 	}
 	slices.SortFunc(all, func(a, b Reported) int {
@@ -57,17 +59,18 @@ func (s *Service) Reports() []Reported {
 func (s *Service) note(st *stream, node string, message *sessionpb.KeepRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.node, st.ring = node, ringHeldOf(message)
+	st.node = node
+	st.ring, st.garbled = ringHeldOf(message)
 }
 
-// ringHeldOf is what a message says; more than any ring has, or longer names, is none.
-func ringHeldOf(message *sessionpb.KeepRequest) RingHeld {
-	held := RingHeld{Label: message.GetGossipLabel(), IDs: message.GetGossipKeyIds()}
+// ringHeldOf is what a message says; more than any ring has, or longer names, is garbled.
+func ringHeldOf(message *sessionpb.KeepRequest) (held RingHeld, garbled bool) {
+	held = RingHeld{Label: message.GetGossipLabel(), IDs: message.GetGossipKeyIds()}
 	isLong := func(name string) bool { return len(name) > ringNameBytesMax }
 	if len(held.IDs) > ringKeysMax || isLong(held.Label) || slices.ContainsFunc(held.IDs, isLong) {
-		return RingHeld{}
+		return RingHeld{}, true
 	}
-	return held
+	return held, false
 }
 
 // ringFor is the ring that the agent of a stream is to be told: nil if it has it already, cannot follow, or is not to have it.

@@ -56,6 +56,8 @@ type stream struct {
 	// node and ring are what its agent has said last; node is "" before that. The Service's mu guards them.
 	node string
 	ring RingHeld
+	// garbled: it has said what none says.
+	garbled bool
 }
 
 // streamKey finds the stream in a request's context.
