@@ -110,7 +110,8 @@ func startAgentLiveness(t *testing.T, name string, cluster *trust.Cluster, addre
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := host.LivenessConfig{NodeName: name, Identity: live, Gossip: g, GossipKeys: cluster.GossipKeys, Logger: slog.New(slog.DiscardHandler)}
+	config := host.LivenessConfig{NodeName: name, Identity: live, Gossip: g, Logger: slog.New(slog.DiscardHandler)}
+	config.GossipKeys = cluster.Copied().GossipKeys // a ring of its own, as on another machine
 	for _, a := range addresses {
 		config.Servers = append(config.Servers, a.Endpoint)
 	}

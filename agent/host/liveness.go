@@ -58,31 +58,27 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	}
 	transport := trust.NewTransport(c.Identity, config, failover.Guarded(c.revoked, failover.SessionTransport))
 	defer transport.CloseIdleConnections()
-	for ctx.Err() == nil {
-		if err := c.run(ctx, &http.Client{Transport: c.Life.Through(transport)}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.run(ctx, &http.Client{Transport: c.Life.Through(transport)})
 }
 
-// run is RunLiveness for as long as the pool has the same label.
 func (c *LivenessConfig) run(ctx context.Context, http *http.Client) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var seeds gossipSeeds
-	pool := c.join(seeds.get)
-	c.tellGossip(pool, nil)
 	client := &session.Client{HTTP: http, Logger: c.Logger}
+	group, ctx := errgroup.WithContext(ctx)
+	var keeper *ringKeeper
+	if c.GossipKeys == nil {
+		c.tellGossip("", nil)
+	} else {
+		keeper = c.keeper(&seeds)
+		client.RingHeld, client.Ring = keeper.held, keeper.take
+		group.Go(func() error { return keeper.run(ctx) })
+	}
 	client.GossipAddresses = func(addresses []string) {
-		c.tellGossip(pool, addresses)
-		if seeds.set(addresses) && pool != nil {
+		changed := seeds.set(addresses)
+		seeds.tell(func(servers []string) { c.tellGossip(addressOf(keeper.now()), servers) })
+		if pool := keeper.now(); changed && pool != nil {
 			pool.Rejoin()
 		}
-	}
-	if c.GossipKeys != nil {
-		keys := &ringKeeper{ring: c.GossipKeys, pool: pool, relabelled: cancel, logger: c.Logger}
-		client.RingHeld, client.Ring = keys.held, keys.take
 	}
 	known := c.Known
 	if known == nil {
@@ -95,41 +91,43 @@ func (c *LivenessConfig) run(ctx context.Context, http *http.Client) error {
 		}
 		return urls
 	}
-	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return client.Run(ctx) })
-	if pool != nil {
-		group.Go(func() error {
-			err := pool.Run(ctx)
-			if leaveErr := pool.Leave(gossip.LeaveTimeout); leaveErr != nil {
-				c.Logger.Debug("the gossip pool was not told of the goodbye", "err", leaveErr)
-			}
-			return err
-		})
-	}
 	return group.Wait()
 }
 
-// join becomes a member of the pool, if there are keys.
-func (c *LivenessConfig) join(seeds func() []string) *gossip.Pool {
-	if c.GossipKeys == nil {
-		return nil
+// keeper holds the keys of the pool, and is a member of it.
+func (c *LivenessConfig) keeper(seeds *gossipSeeds) (k *ringKeeper) {
+	if err := c.GossipKeys.Settle(); err != nil {
+		c.Logger.Warn("gossip.key is not the key in use, which an earlier release would need", "err", err)
 	}
-	keys := c.GossipKeys.Told()
-	return c.Gossip.Join(gossip.Config{
-		Name: c.NodeName, Role: gossip.RoleNode, Keys: keys.Keys, Label: keys.Label, Seeds: seeds,
-		Revoked: gossip.RevokedBy(c.revoked), Logger: c.Logger,
-	})
+	join := func(keys trust.GossipKeys) member {
+		pool := c.Gossip.Join(gossip.Config{
+			Name: c.NodeName, Role: gossip.RoleNode, Keys: keys.Keys, Label: keys.Label, Seeds: seeds.get,
+			Revoked: gossip.RevokedBy(c.revoked), Logger: c.Logger,
+		})
+		if pool == nil {
+			return nil // not an interface of nothing
+		}
+		return pool
+	}
+	k = newRingKeeper(c.GossipKeys, join, c.Logger)
+	k.joined = func() { seeds.tell(func(servers []string) { c.tellGossip(addressOf(k.now()), servers) }) }
+	k.joined()
+	return k
 }
 
-func (c *LivenessConfig) tellGossip(pool *gossip.Pool, servers []string) {
-	if c.Gossiping == nil {
-		return
+func (c *LivenessConfig) tellGossip(here string, servers []string) {
+	if c.Gossiping != nil {
+		c.Gossiping(here, servers)
 	}
-	here := ""
-	if pool != nil {
-		here = pool.Address()
+}
+
+// addressOf is where a member gossips, "" if it does not.
+func addressOf(pool member) string {
+	if pool == nil {
+		return ""
 	}
-	c.Gossiping(here, servers)
+	return pool.Address()
 }
 
 // gossipSeeds is where the servers gossip, as the server of the session says: they
@@ -137,6 +135,14 @@ func (c *LivenessConfig) tellGossip(pool *gossip.Pool, servers []string) {
 type gossipSeeds struct {
 	mu        sync.Mutex
 	addresses []string
+	telling   sync.Mutex
+}
+
+// tell tells of them, one after the other: who is told last knows the newest.
+func (s *gossipSeeds) tell(to func(addresses []string)) {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	to(s.get())
 }
 
 func (s *gossipSeeds) get() []string {

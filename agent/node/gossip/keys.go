@@ -30,7 +30,8 @@ func (p *Pool) UseKeys(keys [][]byte) error {
 }
 
 // dropOthers removes all keys but those wanted. The library removes a key from a list that others may be reading, which is safe for the
-// last one alone: those wanted come before.
+// last one alone: those wanted come before, the one in use first again in the end. For that moment, well below a millisecond, another one
+// of them encrypts: with a stranger in the list and a new key that not all members have yet, a message may be lost, and is sent again.
 func (p *Pool) dropOthers(wanted [][]byte) error {
 	others := slices.DeleteFunc(slices.Clone(p.keys.GetKeys()), func(key []byte) bool {
 		return slices.ContainsFunc(wanted, func(w []byte) bool { return bytes.Equal(w, key) })

@@ -2,6 +2,8 @@ package session
 
 import (
 	"cmp"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -19,6 +21,15 @@ type Ring struct {
 	Label string
 	Keys  [][]byte
 }
+
+// String says how many keys there are: they are printed in no way.
+func (r Ring) String() string { return fmt.Sprintf("%s, %d keys", r.Label, len(r.Keys)) }
+
+// GoString is String.
+func (r Ring) GoString() string { return r.String() }
+
+// LogValue is String.
+func (r Ring) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 // RingHeld is what a member says of its Ring: the label, and what the keys are called, the one in use first.
 type RingHeld struct {

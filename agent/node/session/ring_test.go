@@ -1,6 +1,9 @@
 package session
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -115,6 +118,17 @@ func TestARingMeanwhile(t *testing.T) {
 			t.Errorf("it holds %v", got)
 		}
 	})
+}
+
+// TestARingIsPrintedWithoutItsKeys in each way.
+func TestARingIsPrintedWithoutItsKeys(t *testing.T) {
+	ring := Ring{Label: "l", Keys: [][]byte{[]byte("secret")}}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("told", "ring", ring)
+	text := fmt.Sprintf("%v %+v %#v %s %v", ring, ring, ring, ring, &ring) + log.String()
+	if strings.Count(text, "l, 1 keys") != 6 {
+		t.Errorf("printed: %s", text)
+	}
 }
 
 // TestBoundedRings: a report that is longer than any is garbled, which is not the same as none.
