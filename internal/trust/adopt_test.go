@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -102,6 +104,41 @@ func TestAServerAdoptsWhatAllShare(t *testing.T) {
 	if err := trust.Adopt(dir, shared, cluster.CA.Pin(), next, time.Now()); !errors.Is(err, trust.ErrOccupied) {
 		t.Errorf("a folder with keys: %v", err)
 	}
+}
+
+// TestAServerAdoptsTheKeysOfGossip as they are after replacements: all of them, and the name of the pool, which the key in use does not
+// tell. What one server adds is what another one calls the same.
+func TestAServerAdoptsTheKeysOfGossip(t *testing.T) {
+	cluster, _ := founder(t)
+	text, fresh, err := trust.MakeGossipKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.GossipKeys.Add(text); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := cluster.GossipKeys.Text(fresh); err != nil || string(again) != string(text) {
+		t.Errorf("its text is another one: %v", err)
+	}
+	if err := cluster.GossipKeys.Use(fresh); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := cluster.Shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "trust")
+	if err := trust.Adopt(dir, shared, cluster.CA.Pin(), next, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	joined, err := trust.LoadCluster(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(cluster.GossipKeys.Told(), joined.GossipKeys.Told()); diff != "" {
+		t.Error(diff)
+	}
+	onlyOurs(t, dir)
 }
 
 // onlyOurs looks at the modes of all that is in a folder.
