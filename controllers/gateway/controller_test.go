@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // apis is a server with the Gateway API, in part.
@@ -308,6 +309,14 @@ func TestOwnAddresses(t *testing.T) {
 			if all, _, _ := unstructured.NestedSlice(o.Object, "status", "addresses"); len(all) != 1 || all[0].(map[string]any)["value"] != want {
 				t.Errorf("%s is at %v, want %s", name, all, want)
 			}
+		}
+		// Once no node may serve, the Service leads to none: those that it led to have closed their ports.
+		chosen := node("a", "192.0.2.1")
+		reconciletest.Edit(w, chosen, func(n *corev1.Node) { n.Labels[reserved.EdgeLabel] = "false" })
+		w.Settle()
+		slice, err = w.Client.DiscoveryV1().EndpointSlices("ns").Get(t.Context(), "gateway-g", metav1.GetOptions{})
+		if err != nil || len(slice.Endpoints) != 0 {
+			t.Errorf("%+v, %v", slice, err)
 		}
 	})
 }

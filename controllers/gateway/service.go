@@ -43,8 +43,10 @@ func (c *controller) address(ctx context.Context, state *gateway.GatewayState, n
 		return nil, err
 	case !c.ownAddresses || !accepted:
 		return nodes, nil
-	case len(nodes) == 0:
+	case len(nodes) == 0 && service == nil:
 		return nil, nil
+	case len(nodes) == 0:
+		return nil, c.ensureSlice(ctx, g, service, nil) // those that it led to have closed their ports
 	}
 	service, err := c.ensureService(ctx, g, state.Ports, service)
 	if service == nil {
