@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -22,6 +24,12 @@ import (
 
 // fileName is where the list lies below an agent's data directory: what makes a node forget its cluster makes it forget this.
 const fileName = "pki/revocations.json"
+
+// fileBytesMax is how large the file is at most: all that a ConfigMap holds (1 MiB), were each of its bytes escaped. A larger one was not
+// written by an agent, and counts as one that cannot be read.
+const fileBytesMax = 8 << 20
+
+var errTooLarge = fmt.Errorf("it is larger than %d bytes", fileBytesMax)
 
 // WriteFile replaces the file at path by data at once.
 type WriteFile func(path string, data []byte) error
@@ -43,16 +51,32 @@ type List struct {
 // file that cannot be read is told of and counts as none.
 func Open(dataDir string, write WriteFile, logger *slog.Logger) *List {
 	l := &List{Judge: &revocation.Judge{}, path: filepath.Join(dataDir, fileName), write: write, logger: logger}
-	text, err := os.ReadFile(l.path)
-	var data map[string]string
-	if err == nil {
-		err = json.Unmarshal(text, &data)
-	}
+	data, err := read(l.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		logger.Warn("who was revoked cannot be read: nobody is until a server has said who", "file", l.path, "err", err)
 	}
 	l.Judge.UseData(data, logger)
 	return l
+}
+
+// read returns the list in the file at path.
+func read(path string) (data map[string]string, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > fileBytesMax {
+		return nil, errTooLarge
+	}
+	if err := json.Unmarshal(text, &data); err != nil {
+		return nil, err // and nothing of what was read before the mistake
+	}
+	return data, nil
 }
 
 // Follow takes each list until ctx ends.

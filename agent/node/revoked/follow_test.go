@@ -1,10 +1,14 @@
 package revoked
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,11 +80,47 @@ func TestWhatWasKept(t *testing.T) {
 		if err := list.Judge.Revoked(who); err != nil {
 			t.Errorf("there is no list any more: %v", err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, fileName), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := Open(dir, writeFile, logger).Judge.Revoked(who); err != nil {
-			t.Errorf("of a file that cannot be read: %v", err)
-		}
 	})
+}
+
+// TestAKeptListThatIsNone: what no agent wrote revokes nobody, and keeps no agent from starting; the next list is kept in its place.
+func TestAKeptListThatIsNone(t *testing.T) {
+	entry := revocation.Entry{Target: revocation.Target{Kind: revocation.Server, Name: "s"}, At: time.Now()}
+	data := map[string]string{entry.DataKey(): entry.Text()}
+	good, err := json.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := revocation.Identity{User: trust.ServerUser("s")}
+	for name, text := range map[string]string{
+		"empty": "", "null": "null", "no JSON": "x", "a list": "[]", "cut": string(good[:len(good)-1]), "two": string(good) + string(good),
+		"too large": string(good) + strings.Repeat(" ", fileBytesMax), "another type after it": string(good[:len(good)-1]) + `,"x":1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, logger := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
+			path := filepath.Join(dir, fileName)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			list := Open(dir, writeFile, logger)
+			if err := list.Judge.Revoked(who); err != nil {
+				t.Error(err)
+			}
+			list.take(data, true)
+			if list.Judge.Revoked(who) == nil || Open(dir, writeFile, logger).Judge.Revoked(who) == nil {
+				t.Error("the next list does not count, or was not kept")
+			}
+		})
+	}
+}
+
+// TestAListThatCannotBeKept counts nevertheless.
+func TestAListThatCannotBeKept(t *testing.T) {
+	full := func(string, []byte) error { return syscall.ENOSPC }
+	list := Open(t.TempDir(), full, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	entry := revocation.Entry{Target: revocation.Target{Kind: revocation.Server, Name: "s"}, At: time.Now()}
+	list.take(map[string]string{entry.DataKey(): entry.Text()}, true)
+	if list.Judge.Revoked(revocation.Identity{User: trust.ServerUser("s")}) == nil {
+		t.Error("it does not count")
+	}
 }
