@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -54,13 +55,37 @@ func (r *router) openShared(ctx context.Context, may bool) {
 		return
 	}
 	open, closeAll := context.WithCancel(ctx)
-	r.closeShared = closeAll
+	told := &whoIsTold{open: open, tell: r.Listening}
+	r.closeShared = func() { told.end(closeAll, r.Ports) }
 	for port, secure := range r.Ports.byNumber() {
-		r.listening.Go(func() {
-			r.listen(open, port, secure, r.Listening)
-			if r.Listening != nil && ctx.Err() == nil {
-				r.Listening(port, nil) // who has the port is nobody's problem now
-			}
-		})
+		r.listening.Go(func() { r.listen(open, port, secure, told.about) })
+	}
+}
+
+// whoIsTold tells of ports only as long as they are to be open: requests under way hold an end up, and the next opening must not be
+// contradicted by what ends late.
+type whoIsTold struct {
+	open context.Context
+	tell func(port int, err error) // nil: nobody is told
+	mu   sync.Mutex
+}
+
+func (l *whoIsTold) about(port int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tell != nil && l.open.Err() == nil {
+		l.tell(port, err)
+	}
+}
+
+// end closes all, and has nobody blamed any more for a port that this node does not want.
+func (l *whoIsTold) end(closeAll func(), ports Ports) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	closeAll()
+	for port := range ports.byNumber() {
+		if l.tell != nil {
+			l.tell(port, nil)
+		}
 	}
 }
