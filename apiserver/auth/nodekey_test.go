@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,4 +114,38 @@ func TestEndsOfNodesCertificates(t *testing.T) {
 	expect("the later of two", trust.Expiry{Kind: trust.KindNode, Name: "a", Expires: end})
 	write("a", &storage.Change{Delete: true})
 	expect("its Node is gone")
+}
+
+// TestTheLaterEndStaysOfRequestsAtOnce: a node has connections of its former certificate and of the new one.
+func TestTheLaterEndStaysOfRequestsAtOnce(t *testing.T) {
+	store := storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All())
+	_, err := store.Table(corev1.SchemeGroupVersion.WithResource("nodes")).Write(t.Context(), "", "a",
+		func(*storage.View) (*storage.Change, error) {
+			return &storage.Change{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := auth.NewNodeKeys(store)
+	var asking sync.WaitGroup
+	var next, shown atomic.Int64 // shown: at least this end was
+	next.Store(1e9)
+	for range 8 {
+		request := ask(t, http.MethodGet, "/api/v1/nodes/a")
+		asking.Go(func() {
+			certificate := &x509.Certificate{}
+			request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{certificate}}
+			for end := next.Add(1); end < 1e9+200_000; end = next.Add(1) {
+				certificate.NotAfter = time.Unix(end, 0)
+				_ = keys.Judge(request, revocation.Identity{User: "system:node:a", Key: "key"})
+				least := shown.Load()
+				if got := keys.Expiries(); len(got) != 1 || got[0].Expires.Unix() < least {
+					t.Errorf("%v, and %d was shown", got, least)
+					return
+				}
+				shown.CompareAndSwap(least, max(least, end))
+			}
+		})
+	}
+	asking.Wait()
 }
