@@ -100,6 +100,9 @@ func TestNodesReadCertificates(t *testing.T) {
 	}
 	node("a", map[string]string{reserved.IngressLabel: "80-443", reserved.EdgeLabel: "true"})
 	expect("both are", "new", true)
+	node("a", map[string]string{reserved.IngressLabel: "80-443", reserved.EdgeLabel: "false"})
+	expect("it is kept from it", "new", false)
+	node("a", map[string]string{reserved.IngressLabel: "80-443", reserved.EdgeLabel: "true"})
 	store1("nodes", "", "a", &storage.Change{Delete: true})
 	expect("its Node is gone", "new", false)
 }

@@ -70,25 +70,29 @@ func (w *Workloads) isAuthority(node, namespace, configMap string) bool {
 	return w.ofGateways(configMapResource, namespace, configMap) && w.serves(node)
 }
 
-// serves tells whether a node serves Ingresses and Gateways, as all Nodes say together.
+// serves tells whether a node serves Ingresses and Gateways. All Nodes are looked at only for one that has ports and no label of its own.
 func (w *Workloads) serves(node string) bool {
 	if !w.store.Serves(nodesResource) {
 		return false
 	}
-	page, err := w.store.Table(nodesResource).List(context.Background(), storage.ListOptions{ResourceVersion: "0"})
+	nodes := w.store.Table(nodesResource)
+	found, err := nodes.Get(context.Background(), "", node, "0")
 	if err != nil {
 		return false
 	}
-	var self *corev1.Node
-	nodes := make([]*corev1.Node, 0, len(page.Items))
-	for _, item := range page.Items {
-		n := item.Object().(*corev1.Node)
-		nodes = append(nodes, n)
-		if n.Name == node {
-			self = n
-		}
+	self := found.Object().(*corev1.Node)
+	if _, labelled := self.Labels[reserved.EdgeLabel]; labelled || !reserved.EdgesOf(nil).Serves(self) {
+		return reserved.EdgesOf([]*corev1.Node{self}).Serves(self)
 	}
-	return self != nil && reserved.EdgesOf(nodes).Serves(self)
+	page, err := nodes.List(context.Background(), storage.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return false
+	}
+	all := make([]*corev1.Node, len(page.Items))
+	for i, item := range page.Items {
+		all[i] = item.Object().(*corev1.Node)
+	}
+	return reserved.EdgesOf(all).Serves(self)
 }
 
 func (w *Workloads) ofGateways(resource, namespace, name string) bool {
