@@ -86,7 +86,7 @@ func TestWhatCachesWaitFor(t *testing.T) {
 	}{
 		"no CRD": {func(t testing.TB, c *setpointtest.Cluster) {
 			_, _ = c.Kubernetes().Discovery().ServerResourcesForGroupVersion("example.com/v1")
-		}, "its caches wait for\n\t/apis/example.com/v1: 404 Not Found: is a CRD of example.com/v1 missing in Config.CRDs?"},
+		}, "its caches wait for\n\t/apis/example.com/v1: 404 Not Found: is a CRD of example.com missing in Config.CRDs?"},
 		"no right": {func(t testing.TB, c *setpointtest.Cluster) {
 			_, _ = c.As("eve").Kubernetes().CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
 		}, "list secrets by eve: 403 Forbidden: does a role allow it?"},

@@ -64,7 +64,8 @@ func (f *Refused) WaitFor(held []string) string {
 func hint(question, answer string) string {
 	switch {
 	case strings.HasPrefix(answer, "404"):
-		if group, ok := strings.CutPrefix(question, "/apis/"); ok {
+		if path, ok := strings.CutPrefix(question, "/apis/"); ok {
+			group, _, _ := strings.Cut(path, "/")
 			return fmt.Sprintf(": is a CRD of %s missing in Config.CRDs?", group)
 		}
 		return ": is its CRD missing in Config.CRDs?"

@@ -1,10 +1,10 @@
 package testlink
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/process"
 )
 
 const (
@@ -20,14 +22,15 @@ const (
 	program        = "setpoint"
 	commandPath    = modulePath + "/cmd/setpoint"
 	modulePath     = "github.com/setpoint-io/setpoint"
-	// buildLimit is how long the go command may take to build the binary, compiling included.
-	buildLimit = 20 * time.Minute
+	// versionLimit is how long a binary may take to say its version.
+	versionLimit = 10 * time.Second
 	// keyBytes of a hash name a binary: sockets have short paths.
-	keyBytes = 8
+	keyBytes  = 8
+	keyLength = 2 * keyBytes
 )
 
 var errNoBinary = errors.New("there is no setpoint binary for tests: go get -tool " + commandPath +
-	" in your module, put setpoint into PATH, or name one with " + BinaryVariable)
+	" in your module, put setpoint " + process.Version + " into PATH, or name one with " + BinaryVariable)
 
 // Finder finds the binary. The zero Finder looks as tests do.
 type Finder struct {
@@ -37,92 +40,62 @@ type Finder struct {
 	Say func(format string, args ...any)
 }
 
-// Binary returns the path of the binary: that of the environment, the go tool of the test's module, the one in PATH, or the one that the
-// go command builds from the module.
+// Binary returns the path of the binary: that of the environment, the go tool of the test's module, the one in PATH if it has the
+// version of this package, or the one that the go command builds from the module.
 func (f Finder) Binary(ctx context.Context) (path string, err error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
-		if _, err := exec.LookPath(path); err != nil {
-			return "", fmt.Errorf("%s names %s, which cannot be run: build it, or unset the variable: %w", BinaryVariable, path, err)
-		}
-		return filepath.Abs(path)
+		return named(path)
 	}
 	ctx, cancel := context.WithTimeout(ctx, buildLimit)
 	defer cancel()
 	if path, err := f.tool(ctx); path != "" || err != nil {
 		return path, err
 	}
-	if path, err := exec.LookPath(program); err == nil {
-		return filepath.Abs(path)
+	unfit := f.unfitInPath(ctx)
+	if unfit == nil {
+		return exec.LookPath(program)
 	}
-	f.Say("no setpoint is a tool of this module or in PATH: the go command builds it, which takes minutes once")
-	path, err = f.goCommand(ctx, "run", "-exec", "echo", commandPath)
+	path, err = f.build(ctx)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errNoBinary, err)
+		return "", fmt.Errorf("%w: %w; %w", errNoBinary, err, unfit)
 	}
 	return path, nil
 }
 
-// tool is the binary of the test's module, "" if it has no such tool. Asking the go command takes a second, so the answer is remembered
-// for a go.mod whose versions never change.
-func (f Finder) tool(ctx context.Context) (string, error) {
-	remembered := f.memory()
-	if remembered != "" {
-		if path, err := os.ReadFile(remembered); err == nil && isFile(string(path)) {
-			return string(path), nil
-		}
-	}
-	path, err := f.goCommand(ctx, "tool", "-n", program)
+// named is the binary of the environment: a path that is the same in the folder of each package, or a name in PATH.
+func named(name string) (string, error) {
+	path, err := exec.LookPath(name)
 	if err != nil {
-		if strings.Contains(err.Error(), "no such tool") || errors.Is(err, exec.ErrNotFound) {
-			return "", nil
-		}
-		return "", fmt.Errorf("go tool -n %s: %w", program, err)
+		return "", fmt.Errorf("%s names %s, which cannot be run: build it, or unset the variable: %w", BinaryVariable, name, err)
 	}
-	if remembered != "" {
-		return path, os.WriteFile(remembered, []byte(path), 0o600)
+	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
+		return "", fmt.Errorf("%s names %s, which each package looks for in its own folder: give an absolute path, such as $PWD/%s", BinaryVariable, name, name)
 	}
 	return path, nil
 }
 
-// memory is the file that remembers the tool, "" if a local copy of the module may change.
-func (f Finder) memory() string {
-	here, err := os.Getwd()
+// unfitInPath says why the binary in PATH, if there is one, is none for these tests.
+func (f Finder) unfitInPath(ctx context.Context) error {
+	path, err := exec.LookPath(program)
 	if err != nil {
-		return ""
+		return err
 	}
-	for dir := here; ; dir = filepath.Dir(dir) {
-		if isFile(filepath.Join(dir, "go.work")) {
-			return ""
-		}
-		if text, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil {
-			return f.memoryOf(text)
-		}
-		if dir == filepath.Dir(dir) {
-			return ""
-		}
+	ctx, cancel := context.WithTimeout(ctx, versionLimit)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, path, "version", "-o", "json").Output()
+	if err != nil {
+		return fmt.Errorf("%s version: %w", path, err)
 	}
-}
-
-func (f Finder) memoryOf(module []byte) string {
-	if bytes.Contains(module, []byte("=>")) || bytes.Contains(module, []byte("module "+modulePath)) || os.Getenv("GOWORK") != "" {
-		return ""
+	var says struct {
+		Setpoint string `json:"setpoint"`
 	}
-	return filepath.Join(f.Folder, "tool-"+keyOf(string(module), os.Getenv("GOFLAGS"), os.Getenv("GOTOOLCHAIN")))
-}
-
-// goCommand returns the one line that the go command prints: the path of a binary, which it builds before if need be.
-func (f Finder) goCommand(ctx context.Context, args ...string) (string, error) {
-	var out, problems bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, lastLine(problems.String()))
+	if err := json.Unmarshal(text, &says); err != nil {
+		return fmt.Errorf("%s version: %w", path, err)
 	}
-	path := strings.TrimSpace(out.String())
-	if !isFile(path) {
-		return "", fmt.Errorf("go %s printed %q, which is no file", strings.Join(args, " "), path)
+	if says.Setpoint != process.Version {
+		return fmt.Errorf("%s is setpoint %s", path, says.Setpoint)
 	}
-	return path, nil
+	return nil
 }
 
 // identity is a key of the file: another build has another one.
@@ -141,6 +114,11 @@ func identity(path string) (string, error) {
 func keyOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:keyBytes])
+}
+
+func isKey(text string) bool {
+	_, err := hex.DecodeString(text)
+	return err == nil && len(text) == keyLength
 }
 
 func isFile(path string) bool {

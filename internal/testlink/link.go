@@ -21,7 +21,7 @@ type Link struct {
 func (l *Link) Session(ctx context.Context, say func(format string, args ...any)) (*Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.session != nil && !l.session.over() {
+	if l.session != nil && !l.session.Over() {
 		return l.session, nil
 	}
 	folder, err := Folder()
@@ -51,7 +51,7 @@ func (l *Link) Session(ctx context.Context, say func(format string, args ...any)
 
 // fits refuses a server of another version. Who names a binary has chosen it, so that only its requests must be these.
 func (s *Session) fits(ctx context.Context, binary string) error {
-	answer, err := s.Ask(ctx, http.MethodGet, "/version", nil)
+	answer, err := s.Ask(ctx, QuickLimit, http.MethodGet, "/version", nil)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"time"
 )
 
 const (
@@ -15,7 +17,16 @@ const (
 	origin   = "http://testserver"
 	// answerMax is the largest answer, in bytes.
 	answerMax = 1 << 20
+	// QuickLimit is how long the server may take for what it has at hand.
+	QuickLimit = 30 * time.Second
+	// ClusterLimit is how long it may take to start, fork or reset a cluster: few start at once, the others wait for their turn.
+	ClusterLimit = 5 * time.Minute
+	// advanceShare: an hour of a cluster may take a minute.
+	advanceShare = 60
 )
+
+// AdvanceLimit is how long the server may take to let time pass for a cluster.
+func AdvanceLimit(d time.Duration) time.Duration { return ClusterLimit + d/advanceShare }
 
 // Clusters is what a cluster is made from.
 type Clusters struct {
@@ -38,9 +49,10 @@ type Answer struct {
 	Error    string   `json:"error"`
 }
 
-// Ask asks the server; body may be nil. An error is the server's sentence, or says that it has ended.
-func (s *Session) Ask(ctx context.Context, method, path string, body any) (answer Answer, err error) {
-	text, err := s.Text(ctx, method, path, body)
+// Ask asks the server, which answers within the limit; body may be nil. An error is the server's sentence, or says that it has ended, or
+// does not answer.
+func (s *Session) Ask(ctx context.Context, limit time.Duration, method, path string, body any) (answer Answer, err error) {
+	text, err := s.Text(ctx, limit, method, path, body)
 	if err != nil {
 		return answer, err
 	}
@@ -48,12 +60,18 @@ func (s *Session) Ask(ctx context.Context, method, path string, body any) (answe
 }
 
 // Text is Ask for an answer that is a text.
-func (s *Session) Text(ctx context.Context, method, path string, body any) ([]byte, error) {
-	text, err := s.ask(ctx, method, path, body)
-	if err != nil && ctx.Err() == nil {
-		return nil, s.Explain(err)
+func (s *Session) Text(ctx context.Context, limit time.Duration, method, path string, body any) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	text, err := s.ask(limited, method, path, body)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return text, err
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("the test server has not answered %s %s within %v, because it is stopped or the machine is too busy: %s, and run the test again",
+			method, path, limit, s.howToEnd())
 	}
-	return text, err
+	return nil, s.Explain(ctx, err)
 }
 
 func (s *Session) ask(ctx context.Context, method, path string, body any) ([]byte, error) {

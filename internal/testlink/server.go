@@ -8,88 +8,79 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
 
 const (
-	// startLimit is how long a server may take until it answers, and lockLimit how long others wait for who starts it.
+	// startLimit is how long a server may take until it answers.
 	startLimit = time.Minute
-	lockLimit  = 2 * time.Minute
-	// startPause is between two looks.
-	startPause = 10 * time.Millisecond
 	// startsMax bounds how often a server is started that finds another one just ending.
 	startsMax = 3
+	// lockLimit is how long others wait for who starts it, who may take startsMax times startLimit.
+	lockLimit = startsMax*startLimit + time.Minute
+	// answersAlready is what a server says that finds another one, perhaps just ending.
+	answersAlready = "a test server answers at"
 )
 
-// server is the one of a binary.
+// server is the one of a binary. path is what the names of its files begin with.
 type server struct {
-	binary, socket, lock, log string
+	binary, path, socket, lock string
 }
 
 func serverOf(folder, binary string) (server, error) {
 	key, err := identity(binary)
-	if err != nil {
-		return server{}, err
-	}
-	path := filepath.Join(folder, key)
-	return server{binary: binary, socket: path + ".sock", lock: path + ".start", log: path + ".log"}, nil
+	return serverIn(folder, key, binary), err
 }
+
+func serverIn(folder, key, binary string) server {
+	path := filepath.Join(folder, key)
+	return server{binary: binary, path: path, socket: path + ".sock", lock: path + ".start"}
+}
+
+func (s server) dial() (net.Conn, error) { return net.DialTimeout("unix", s.socket, answerLimit) }
 
 // session begins one, and starts the server if none answers.
 func (s server) session(ctx context.Context) (*Session, error) {
-	session, err := open(s.socket, s.log)
+	session, err := s.open()
 	if !errors.Is(err, errAway) {
 		return session, err
 	}
-	unlock, err := s.lockStart(ctx)
+	unlock, err := lock(ctx, s.lock, lockLimit)
+	if errors.Is(err, errHeld) {
+		return nil, fmt.Errorf("another test has been starting the test server for %v: the newest %s-*%s is its log: %w", lockLimit, s.path, logSuffix, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	tidy(filepath.Dir(s.path), time.Now())
+	return s.startLocked(ctx)
+}
+
+// startLocked starts the server unless somebody else has. The start lock is held.
+func (s server) startLocked(ctx context.Context) (session *Session, err error) {
 	for range startsMax {
-		session, err = open(s.socket, s.log) // somebody else may have started it
+		session, err = s.open()
 		if !errors.Is(err, errAway) {
 			return session, err
 		}
 		if err = s.start(ctx); err == nil {
-			session, err = open(s.socket, s.log)
+			session, err = s.open()
 		}
-		if err == nil {
-			return session, nil
+		if err == nil || !errors.Is(err, errAway) {
+			return session, err
 		}
 	}
 	return nil, err
 }
 
-// lockStart keeps others from starting the server.
-func (s server) lockStart(ctx context.Context) (unlock func(), err error) {
-	file, err := os.OpenFile(s.lock, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for deadline := time.Now().Add(lockLimit); ; {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = file.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) || time.Now().After(deadline) {
-			_ = file.Close()
-			return nil, fmt.Errorf("another test has been starting the test server for %v: %s is its log: %w", lockLimit, s.log, err)
-		}
-		select {
-		case <-ctx.Done():
-			_ = file.Close()
-			return nil, ctx.Err()
-		case <-time.After(startPause):
-		}
-	}
-}
-
 // start starts the server and returns when it answers. It has nothing of the test's process: not its output, for whose end `go test`
 // waits, its terminal, its folder or its settings. A pipe that it holds says when it ends, so that no goroutine has to wait for it.
 func (s server) start(ctx context.Context) error {
-	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	s.dropLogs()
+	log, err := os.OpenFile(s.path+"-new"+logSuffix, os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -108,7 +99,11 @@ func (s server) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the test server cannot be started: %w", err)
 	}
-	if err := s.awaitAnswer(ctx, alive); err != nil {
+	named := s.logOf(cmd.Process.Pid)
+	if err = os.Rename(log.Name(), named); err == nil {
+		err = s.awaitAnswer(ctx, alive, named)
+	}
+	if err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // its log says why
 		return err
@@ -117,23 +112,33 @@ func (s server) start(ctx context.Context) error {
 }
 
 // awaitAnswer waits until something answers at the socket. alive ends with the process.
-func (s server) awaitAnswer(ctx context.Context, alive *os.File) error {
+func (s server) awaitAnswer(ctx context.Context, alive *os.File, log string) error {
 	for deadline := time.Now().Add(startLimit); ctx.Err() == nil; {
 		if conn, err := net.Dial("unix", s.socket); err == nil {
 			return conn.Close()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the test server does not answer within %v: %s is its log", startLimit, s.log)
+			return fmt.Errorf("the test server does not answer within %v: %s is its log", startLimit, log)
 		}
-		if err := alive.SetReadDeadline(time.Now().Add(startPause)); err != nil {
+		if err := alive.SetReadDeadline(time.Now().Add(pollPause)); err != nil {
 			return err
 		}
 		if _, err := alive.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			text, _ := os.ReadFile(s.log)
-			return fmt.Errorf("%s testserver ended at once: %s", s.binary, lastLine(string(text)))
+			return s.endedAtOnce(log)
 		}
 	}
 	return ctx.Err()
+}
+
+// endedAtOnce is what the server said last. One that found another is worth another try.
+func (s server) endedAtOnce(log string) error {
+	text, _ := os.ReadFile(log)
+	said := lastLine(string(text))
+	err := fmt.Errorf("%s testserver ended at once: %s", s.binary, said)
+	if strings.Contains(said, answersAlready) {
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	return err
 }
 
 // environment is what any test would give the server, so that it does not matter who starts it.

@@ -2,6 +2,7 @@ package testlink
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,23 +27,25 @@ var errAway = errors.New("no test server answers")
 type Session struct {
 	// Name is what clusters are made for.
 	Name string
-	// socket and log are of the server.
+	// socket, log and pid are of the server; pid is 0 where it is not known.
 	socket, log string
+	pid         int
 	conn        net.Conn
 }
 
-// open begins a session at the socket. No goroutine holds it: nobody reads until somebody wants to know whether it is over.
-func open(socket, log string) (*Session, error) {
-	conn, err := net.DialTimeout("unix", socket, answerLimit)
+// open begins a session. No goroutine holds it: nobody reads until somebody wants to know whether it is over.
+func (s server) open() (*Session, error) {
+	conn, err := s.dial()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAway, err)
 	}
-	s := &Session{socket: socket, log: log, conn: conn}
-	if err := s.begin(); err != nil {
+	pid := peer(conn)
+	session := &Session{socket: s.socket, log: s.logOf(pid), pid: pid, conn: conn}
+	if err := session.begin(); err != nil {
 		conn.Close()
 		return nil, err
 	}
-	return s, nil
+	return session, nil
 }
 
 func (s *Session) begin() error {
@@ -59,7 +62,7 @@ func (s *Session) begin() error {
 	response, err := http.ReadResponse(bufio.NewReader(s.conn), request)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("the test server at %s does not answer within %v: end it, the test starts another one", s.socket, answerLimit)
+		return fmt.Errorf("the test server at %s does not answer within %v: %s, and run the test again, it starts another one", s.socket, answerLimit, s.howToEnd())
 	case err != nil:
 		return fmt.Errorf("%w: %w", errAway, err)
 	case response.StatusCode == http.StatusServiceUnavailable:
@@ -75,44 +78,49 @@ func (s *Session) begin() error {
 	return s.conn.SetDeadline(time.Time{})
 }
 
-// Gone reports whether the server has ended. It takes a moment if not.
-func (s *Session) Gone() bool {
-	for deadline := time.Now().Add(goneLimit); ; {
-		if err := s.conn.SetReadDeadline(deadline); err != nil {
-			return true
-		}
-		_, err := s.conn.Read(make([]byte, 1))
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+// howToEnd says how to end the server.
+func (s *Session) howToEnd() string {
+	if s.pid == 0 {
+		return "end the process setpoint testserver --socket " + s.socket
+	}
+	return fmt.Sprintf("end it (kill -9 %d)", s.pid)
+}
+
+// Gone reports whether the server has ended. It takes a moment if not, at most until ctx ends.
+func (s *Session) Gone(ctx context.Context) bool {
+	for deadline := time.After(goneLimit); !s.Over(); {
+		select {
+		case <-ctx.Done():
 			return false
-		}
-		if err != nil {
-			return true
+		case <-deadline:
+			return false
+		case <-time.After(pollPause):
 		}
 	}
+	return true
 }
 
 // Explain says that the server is gone, if that is why something failed.
-func (s *Session) Explain(err error) error {
-	if _, answered := errors.AsType[refusal](err); err == nil || answered || !s.Gone() {
+func (s *Session) Explain(ctx context.Context, err error) error {
+	if _, answered := errors.AsType[refusal](err); err == nil || answered || !s.Gone(ctx) {
 		return err
 	}
 	return fmt.Errorf("the test server that held this cluster has ended, because it was killed or crashed (%s is its log): run the test again, it starts another one", s.log)
 }
 
-// over is Gone for who has seen no failure: it does not wait.
-func (s *Session) over() bool {
+// Over is Gone for who has seen no failure: it does not wait. It sets no deadline, which others that look meanwhile would share.
+func (s *Session) Over() bool {
 	raw, err := s.conn.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return true
 	}
 	ended := false
-	err = raw.Read(func(fd uintptr) bool {
+	err = raw.Control(func(fd uintptr) {
 		n, err := 1, error(nil)
-		for n > 0 && err == nil { // the end of the first answer may be there
+		for n > 0 && err == nil || errors.Is(err, syscall.EINTR) { // the end of the first answer may be there
 			n, _, err = syscall.Recvfrom(int(fd), make([]byte, 64), syscall.MSG_DONTWAIT)
 		}
 		ended = !errors.Is(err, syscall.EAGAIN)
-		return true
 	})
 	return ended || err != nil
 }

@@ -1,6 +1,7 @@
 package testlink
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/setpoint-io/setpoint/internal/process"
 )
 
 // TestMain makes the test binary a test server that begins sessions and does nothing else.
@@ -25,8 +29,13 @@ func TestMain(m *testing.M) {
 // serve notes each start in a file beside the socket. A folder with a file named fails has a server that does not start.
 func serve(socket string) error {
 	beside := func(name string) string { return filepath.Join(filepath.Dir(socket), name) }
-	if isFile(beside("fails")) {
-		return errors.New("it has no port")
+	if text, err := os.ReadFile(beside("fails")); err == nil {
+		tries, err := os.OpenFile(beside("tries"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, _ = tries.WriteString("tried\n")
+		return errors.New(string(text))
 	}
 	starts, err := os.OpenFile(beside("starts"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -43,6 +52,7 @@ func serve(socket string) error {
 	http.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(Answer{Protocol: 7, Version: "9.9.9"})
 	})
+	http.HandleFunc("/hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	http.HandleFunc("/session", func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(Answer{Session: "session-1"})
 		_ = http.NewResponseController(w).Flush()
@@ -128,16 +138,18 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if session.Name != "session-1" || session.over() || session.Gone() {
+	if session.Name != "session-1" || session.Over() || session.Gone(t.Context()) {
 		t.Errorf("the session %q is over", session.Name)
 	}
 	kill(t, s)
-	if !session.Gone() || !session.over() {
+	if !session.Gone(t.Context()) || !session.Over() {
 		t.Error("the session goes on without its server")
 	}
-	if err := session.Explain(errors.New("EOF")); !strings.Contains(err.Error(), "it was killed or crashed ("+s.log) {
-		t.Error(err)
+	said := session.Explain(t.Context(), errors.New("EOF"))
+	if !strings.Contains(said.Error(), "it was killed or crashed ("+session.log) {
+		t.Error(said)
 	}
+	must(t, os.WriteFile(session.log, []byte("panic: it crashed"), 0o600))
 	if info, err := os.Stat(s.socket); err != nil || info.Mode().Type() != os.ModeSocket {
 		t.Fatalf("the killed server left no socket: %v", err)
 	}
@@ -147,16 +159,120 @@ func TestKilled(t *testing.T) {
 	if pids := started(t, s); len(pids) != 2 {
 		t.Errorf("%d servers were started", len(pids))
 	}
+	if text, err := os.ReadFile(session.log); err != nil || string(text) != "panic: it crashed" {
+		t.Errorf("the log that was named says %q, %v", text, err)
+	}
 }
 
-// TestNoStart: what a server said last that did not start is told.
-func TestNoStart(t *testing.T) {
+// TestStillThere: who looks whether the server has ended, because something else failed, does not end the session, nor do many at once.
+func TestStillThere(t *testing.T) {
 	s := testServer(t)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(s.socket), "fails"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	session, err := s.session(t.Context())
+	must(t, err)
+	gone := make(chan bool, 10)
+	for range cap(gone) {
+		go func() { gone <- session.Gone(t.Context()) }()
 	}
-	if _, err := s.session(t.Context()); err == nil || !strings.Contains(err.Error(), "testserver ended at once: it has no port") {
+	for range cap(gone) {
+		if <-gone || session.Over() {
+			t.Error("the session of a server that is there is over")
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if session.Gone(ended) {
+		t.Error("it is gone")
+	}
+	if session.pid != 0 && session.pid != started(t, s)[0] {
+		t.Errorf("the server is said to be process %d", session.pid)
+	}
+}
+
+// TestNoAnswer: a request ends at its limit, and says what to do.
+func TestNoAnswer(t *testing.T) {
+	s := testServer(t)
+	session, err := s.session(t.Context())
+	must(t, err)
+	_, err = session.Ask(t.Context(), time.Millisecond, http.MethodGet, "/hangs", nil)
+	if err == nil || !strings.Contains(err.Error(), "the test server has not answered GET /hangs within 1ms") || !strings.Contains(err.Error(), session.howToEnd()) {
 		t.Error(err)
+	}
+}
+
+// TestLogsAreFew: each start has a log of its own, and the newest few stay.
+func TestLogsAreFew(t *testing.T) {
+	s := testServer(t)
+	for i := range logsKept + 3 {
+		must(t, os.WriteFile(s.logOf(i+1), nil, 0o600))
+		must(t, os.Chtimes(s.logOf(i+1), time.Time{}, time.Unix(int64(i), 0)))
+	}
+	s.dropLogs()
+	if all := s.logs(); len(all) != logsKept-1 || all[0] != s.logOf(5) || s.logOf(0) != s.logOf(logsKept+3) {
+		t.Error(all, s.logOf(0))
+	}
+}
+
+// TestTidy: what a binary left that had no server for a week is removed, and nothing else.
+func TestTidy(t *testing.T) {
+	s := testServer(t)
+	_, err := s.session(t.Context())
+	must(t, err)
+	folder := filepath.Dir(s.path)
+	old := serverIn(folder, keyOf("another build"), "")
+	left := []string{old.socket, old.socket + ".lock", old.lock, old.logOf(7), filepath.Join(folder, memoryPrefix+"1")}
+	for _, path := range left {
+		must(t, os.WriteFile(path, nil, 0o600))
+	}
+	tidy(folder, time.Now())
+	for _, path := range left {
+		if !isFile(path) {
+			t.Errorf("%s was removed though it is new", path)
+		}
+	}
+	tidy(folder, time.Now().Add(staleAge+time.Hour))
+	for _, path := range left {
+		if isFile(path) {
+			t.Errorf("%s is there", path)
+		}
+	}
+	if _, err := s.open(); err != nil || len(s.logs()) != 1 || !isFile(s.lock) {
+		t.Errorf("what has a server: %v, %v", err, s.logs())
+	}
+}
+
+// TestNoStart: what a server said last that did not start is told. One that found another server is tried again, no other.
+func TestNoStart(t *testing.T) {
+	for said, want := range map[string]int{"it has no port": 1, answersAlready + " /tmp/x already: use it": startsMax} {
+		s := testServer(t)
+		folder := filepath.Dir(s.socket)
+		must(t, os.WriteFile(filepath.Join(folder, "fails"), []byte(said), 0o600))
+		if _, err := s.session(t.Context()); err == nil || !strings.Contains(err.Error(), "testserver ended at once: "+said) {
+			t.Error(err)
+		}
+		if tries, err := os.ReadFile(filepath.Join(folder, "tries")); strings.Count(string(tries), "tried") != want {
+			t.Errorf("%s: %q, %v", said, tries, err)
+		}
+	}
+}
+
+// TestLock: who waits for another gives up at the limit, and what is no lock of another is told at once.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "start")
+	unlock, err := lock(t.Context(), path, time.Minute)
+	must(t, err)
+	if _, err := lock(t.Context(), path, 0); !errors.Is(err, errHeld) {
+		t.Error(err)
+	}
+	must(t, os.Remove(path))
+	unlock()
+	unlock, err = lock(t.Context(), path, 0)
+	must(t, err)
+	unlock()
+	if _, err := lock(t.Context(), filepath.Join(path, "none"), time.Minute); err == nil || errors.Is(err, errHeld) {
+		t.Error(err)
+	}
+	if lockLimit <= startsMax*startLimit {
+		t.Error("others wait for less than a start may take")
 	}
 }
 
@@ -208,7 +324,7 @@ func TestFolder(t *testing.T) {
 	if err := os.Chmod(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Folder(); err == nil || !strings.Contains(err.Error(), "is not a folder of this user alone (mode 0700)") {
+	if _, err := Folder(); err == nil || !strings.Contains(err.Error(), "is not a folder of this user alone (mode 0700), so others could pose as the test server: remove it, or set XDG_RUNTIME_DIR") {
 		t.Errorf("others may write there: %v", err)
 	}
 	if err := errors.Join(os.Remove(folder), os.Symlink(t.TempDir(), folder)); err != nil {
@@ -216,6 +332,11 @@ func TestFolder(t *testing.T) {
 	}
 	if _, err := Folder(); err == nil {
 		t.Error("it is a link of somebody's")
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "/proc") // where nobody makes a folder, as in that of another user
+	t.Setenv("TMPDIR", filepath.Dir(dir))
+	if folder, err := Folder(); err != nil || filepath.Dir(folder) != filepath.Dir(dir) {
+		t.Errorf("with XDG_RUNTIME_DIR of another user: %s, %v", folder, err)
 	}
 	long := filepath.Join(dir, strings.Repeat("a", 100))
 	if err := os.Mkdir(long, 0o700); err != nil {
@@ -246,27 +367,39 @@ func goSays(t *testing.T, script string) (asked func() int) {
 	}
 }
 
-// TestBinary: the variable, the module's tool, which is asked for once, what is in PATH, and what the go command builds.
+const noTool = "[ $1 = run ] || { echo 'go: no such tool \"setpoint\"' >&2; exit 2; }\n"
+
+// inPath puts a setpoint into PATH that says its version.
+func inPath(version string) func(t *testing.T) {
+	return func(t *testing.T) {
+		must(t, os.WriteFile("setpoint", []byte("#!/bin/sh\necho '{\"setpoint\": \""+version+"\"}'\n"), 0o700))
+	}
+}
+
+func variable(value string) func(t *testing.T) {
+	return func(t *testing.T) { t.Setenv(BinaryVariable, value) }
+}
+
+// TestBinary: the variable, the module's tool, what is in PATH, and what the go command builds.
 func TestBinary(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	noTool := "[ $1 = run ] || { echo 'go: no such tool \"setpoint\"' >&2; exit 2; }\n"
+	must(t, err)
 	for name, tc := range map[string]struct {
 		script, want, says string
 		prepare            func(t *testing.T)
 	}{
-		"variable": {"exit 1", self, "", func(t *testing.T) { t.Setenv(BinaryVariable, self) }},
-		"no file": {"exit 1", "", "SETPOINT_TEST_BINARY names /nowhere/setpoint, which cannot be run: build it, or unset the variable", func(t *testing.T) {
-			t.Setenv(BinaryVariable, "/nowhere/setpoint")
-		}},
-		"tool":       {"echo " + self, self, "", nil},
-		"no build":   {"echo 'main.go:1: it does not compile' >&2; exit 1", "", "go tool -n setpoint: exit status 1: main.go:1: it does not compile", nil},
-		"built":      {noTool + "echo " + self, self, "", nil},
-		"no binary":  {noTool + "echo 'no required module provides package' >&2; exit 1", "", "there is no setpoint binary for tests: go get -tool " + commandPath, nil},
-		"in PATH":    {noTool, "setpoint", "", func(t *testing.T) { must(t, os.Symlink(self, "setpoint")) }},
-		"no go tool": {"exit 127", "", "go tool -n setpoint: exit status 127", nil},
+		"variable":      {"exit 1", self, "", variable(self)},
+		"no file":       {"exit 1", "", "SETPOINT_TEST_BINARY names /nowhere/setpoint, which cannot be run: build it, or unset the variable", variable("/nowhere/setpoint")},
+		"name":          {"exit 1", "/bin/sh", "", variable("sh")},
+		"relative":      {"exit 1", "", "SETPOINT_TEST_BINARY names ./go, which each package looks for in its own folder: give an absolute path", variable("./go")},
+		"tool":          {"echo " + self, self, "", nil},
+		"no build":      {"echo 'main.go:1: it does not compile' >&2; exit 1", "", "main.go:1: it does not compile: see that the command works in the module of the test, or name a binary with SETPOINT_TEST_BINARY", nil},
+		"built":         {noTool + "echo " + self, self, "", nil},
+		"no binary":     {noTool + "echo 'no required module provides package' >&2; exit 1", "", "there is no setpoint binary for tests: go get -tool " + commandPath, nil},
+		"in PATH":       {noTool, "setpoint", "", inPath(process.Version)},
+		"other in PATH": {noTool + "echo " + self, self, "", inPath("9.9.9")},
+		"only other":    {noTool + "exit 1", "", "setpoint is setpoint 9.9.9", inPath("9.9.9")},
+		"no go tool":    {"exit 127", "", "go tool -n setpoint: exit status 127", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			goSays(t, tc.script)
@@ -274,11 +407,56 @@ func TestBinary(t *testing.T) {
 				tc.prepare(t)
 			}
 			path, err := Finder{Folder: t.TempDir(), Say: t.Logf}.Binary(t.Context())
-			if tc.says == "" && (err != nil || path != tc.want && filepath.Base(path) != tc.want) ||
+			if tc.says == "" && (err != nil || path != tc.want && filepath.Base(path) != filepath.Base(tc.want)) ||
 				tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("%q, %v", path, err)
 			}
 		})
+	}
+}
+
+// TestColdCache: the go command builds what no cache has, as a tool and as a command of the module. It is the real one.
+func TestColdCache(t *testing.T) {
+	t.Setenv(BinaryVariable, "")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	source := fmt.Sprintf("package main\n\nfunc main() { println(%q) }\n", dir) // which no build has seen
+	must(t, os.MkdirAll("cmd/setpoint", 0o700))
+	must(t, os.WriteFile("go.mod", []byte("module "+modulePath+"\n\ngo 1.24\n"), 0o600))
+	must(t, os.WriteFile("cmd/setpoint/main.go", []byte(source), 0o600))
+	finder := Finder{Folder: t.TempDir(), Say: t.Logf}
+	built, err := finder.build(t.Context())
+	if err != nil || !isFile(built) {
+		t.Errorf("command: %q, %v", built, err)
+	}
+	must(t, os.WriteFile("go.mod", []byte("module "+modulePath+"\n\ngo 1.24\n\ntool "+commandPath+"\n"), 0o600))
+	must(t, os.WriteFile("cmd/setpoint/main.go", []byte(source+"\nfunc init() { println(1) }\n"), 0o600))
+	tool, err := finder.tool(t.Context())
+	if err != nil || !isFile(tool) || tool == built {
+		t.Errorf("tool: %q, %v", tool, err)
+	}
+}
+
+// TestOneBuild: one process at a time asks the go command, says so before, and does not wait longer than the test lasts.
+func TestOneBuild(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	asked := goSays(t, "echo "+self)
+	said := ""
+	finder := Finder{Folder: t.TempDir(), Say: func(format string, _ ...any) { said = format }}
+	unlock, err := finder.turn(t.Context())
+	must(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := finder.Binary(ended); !errors.Is(err, context.Canceled) || asked() != 0 {
+		t.Errorf("while another builds: %v, asked %d times", err, asked())
+	}
+	unlock()
+	if _, err := finder.Binary(t.Context()); err != nil || asked() != 1 || !strings.Contains(said, "takes minutes once") {
+		t.Errorf("%v, asked %d times, says %q", err, asked(), said)
+	}
+	if buildLimit >= 10*time.Minute {
+		t.Error("go test ends the package before it can say what it waits for")
 	}
 }
 
@@ -300,8 +478,18 @@ func TestToolIsRemembered(t *testing.T) {
 			t.Errorf("%q, %v, asked %d times", path, err, asked())
 		}
 	}
+	old := time.Now().Add(-memoryAge - time.Hour)
+	must(t, os.Chtimes(finder.memory(), old, old))
+	if _, err := finder.Binary(t.Context()); err != nil || asked() != 2 {
+		t.Errorf("a day later: %v, asked %d times", err, asked())
+	}
+	must(t, os.Remove(finder.memory()))
+	must(t, os.Mkdir(finder.memory(), 0o700))
+	if path, err := finder.Binary(t.Context()); err != nil || path != self || asked() != 3 {
+		t.Errorf("when it cannot be remembered: %q, %v, asked %d times", path, err, asked())
+	}
 	must(t, os.WriteFile("go.mod", []byte("module example.com/shop\nreplace "+modulePath+" => ../setpoint\n"), 0o600))
-	for _, want := range []int{2, 3} {
+	for _, want := range []int{4, 5} {
 		if _, err := finder.Binary(t.Context()); err != nil || asked() != want {
 			t.Errorf("a local copy: %v, asked %d times", err, asked())
 		}

@@ -45,15 +45,14 @@ func serve(ctx context.Context, socket string, listener net.Listener) error {
 	return testserver.Run(ctx, listener, testserver.Config{Idle: 2 * time.Second})
 }
 
-// withBinary runs the tests with this binary as setpoint, and a folder for its socket of its own.
+// withBinary runs the tests with this binary as setpoint, whatever the environment names, and a folder for its socket of its own: they
+// kill the server, and have it end soon.
 func withBinary(m *testing.M) int {
-	if os.Getenv("SETPOINT_TEST_BINARY") == "" {
-		self, err := os.Executable()
-		if err != nil {
-			panic(err)
-		}
-		os.Setenv("SETPOINT_TEST_BINARY", self)
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
 	}
+	os.Setenv(testlink.BinaryVariable, self)
 	if os.Getenv(besideFolder) == "" {
 		dir, err := os.MkdirTemp("", "b")
 		if err != nil {
@@ -74,7 +73,7 @@ const (
 )
 
 // killServer kills the test server as a machine out of memory does.
-func killServer(t *testing.T) {
+func killServer(t *testing.T) (pid int) {
 	t.Helper()
 	folder, err := testlink.Folder()
 	if err != nil {
@@ -84,11 +83,12 @@ func killServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(string(text))
+	pid, err = strconv.Atoi(string(text))
 	if err == nil {
 		err = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pid
 }

@@ -105,12 +105,12 @@ func (c *Cluster) Kubeconfig() string {
 }
 
 func (w *world) kubeconfig() ([]byte, error) {
-	return w.session.Text(w.t.Context(), http.MethodGet, "/clusters/"+w.id+"/kubeconfig", nil)
+	return w.session.Text(w.t.Context(), testlink.ClusterLimit, http.MethodGet, "/clusters/"+w.id+"/kubeconfig", nil)
 }
 
 // ask asks the server something of the cluster.
-func (w *world) ask(ctx context.Context, method, path string) (testlink.Answer, error) {
-	return w.session.Ask(ctx, method, "/clusters/"+w.id+path, nil)
+func (w *world) ask(ctx context.Context, limit time.Duration, method, path string) (testlink.Answer, error) {
+	return w.session.Ask(ctx, limit, method, "/clusters/"+w.id+path, nil)
 }
 
 // alive panics after the end of the test, when it can no longer fail.
@@ -143,9 +143,8 @@ func (w *world) end() {
 	w.ended = true
 	w.port.close()
 	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), endLimit)
-	defer cancel()
-	if _, err := w.ask(ctx, http.MethodDelete, ""); err != nil && !w.t.Failed() {
+	ctx := context.WithoutCancel(w.t.Context())
+	if _, err := w.ask(ctx, endLimit, http.MethodDelete, ""); err != nil && !w.t.Failed() {
 		w.t.Errorf("beside: ending the cluster: %v", err)
 	}
 }

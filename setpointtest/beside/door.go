@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -74,6 +75,7 @@ func (d door) RoundTrip(r *http.Request) (*http.Response, error) {
 	at, ended := d.port, d.ended
 	d.mu.Unlock()
 	if ended {
+		closeBody(r)
 		return nil, errEnded
 	}
 	question := r.URL.Path
@@ -81,12 +83,37 @@ func (d door) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.URL.Scheme, r.URL.Host, r.Host = at.url.Scheme, at.url.Host, ""
 	response, err := at.transport.RoundTrip(r)
 	if err != nil && r.Context().Err() == nil {
-		err = d.session.Explain(err)
+		err = d.session.Explain(r.Context(), err)
 	}
-	if d.watched && r.Method == http.MethodGet {
+	if d.watched && r.Method == http.MethodGet && cachesAsk(question) {
 		return d.refused.See(question)(response, err)
 	}
 	return response, err
+}
+
+// closeBody does what is a RoundTripper's, also of a request that it does not send.
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}
+
+// cachesAsk reports whether the path is one that caches wait for: a list or watch of a resource, or discovery. A Get of an object is
+// not: operators ask for what is not there.
+func cachesAsk(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	version := 2 // api/v1/…
+	if parts[0] == "apis" {
+		version = 3 // apis/GROUP/v1/…
+	}
+	rest := parts[min(version, len(parts)):]
+	if len(rest) > 2 && rest[0] == "namespaces" {
+		rest = rest[2:]
+		if len(rest) == 1 && (rest[0] == "status" || rest[0] == "finalize") {
+			return false
+		}
+	}
+	return len(rest) <= 1
 }
 
 // CloseIdleConnections is for http.Client: they are closed with the cluster.

@@ -1,9 +1,12 @@
 package beside
 
 import (
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/internal/testlink"
 )
 
 // Mark is what a cluster held at a moment.
@@ -16,7 +19,7 @@ type Mark struct {
 func (c *Cluster) Mark() *Mark {
 	c.t.Helper()
 	c.alive()
-	answer, err := c.ask(c.t.Context(), http.MethodPost, "/marks")
+	answer, err := c.ask(c.t.Context(), testlink.ClusterLimit, http.MethodPost, "/marks")
 	if err != nil {
 		c.t.Fatalf("beside: Mark: %v", err)
 	}
@@ -47,7 +50,7 @@ func (c *Cluster) Reset(m *Mark) {
 		c.t.Fatal("beside: Reset: the Mark is of another cluster: take one of this cluster, or use Fork")
 	}
 	c.should(c.programs.Stop())
-	_, err := c.ask(c.t.Context(), http.MethodPost, "/reset/"+m.name)
+	_, err := c.ask(c.t.Context(), testlink.ClusterLimit, http.MethodPost, "/reset/"+m.name)
 	if err == nil {
 		err = c.connect()
 	}
@@ -56,11 +59,14 @@ func (c *Cluster) Reset(m *Mark) {
 	}
 }
 
-// Template is a cluster that is filled once and forked for each test. It runs in the test server until the process ends.
+// Template is a cluster that is filled once and forked for each test. It runs in the test server until the process ends. If the server
+// ends before, the next test fills another one.
 type Template struct {
 	config Config
 	fill   func(c *Cluster)
-	once   sync.Once
+	mu     sync.Mutex
+	// fills counts the clusters that were begun for it; filled is the last one, nil if it could not be filled.
+	fills  int
 	filled *Cluster
 }
 
@@ -80,26 +86,40 @@ func NewTemplate(config Config, fill func(c *Cluster)) *Template {
 // Fork starts a cluster of the template for a test.
 func (p *Template) Fork(t testing.TB) *Cluster {
 	t.Helper()
-	p.once.Do(func() {
-		t.Helper()
-		config := p.config
-		config.Name += " template"
-		c := Start(t, config)
-		if p.fill != nil {
-			p.fill(c)
-		}
-		p.filled = c.kept(t)
-	})
-	if p.filled == nil {
+	return p.cluster(t).fork(t, defaultNamespace)
+}
+
+// cluster is what the template holds, in a server that is there.
+func (p *Template) cluster(t testing.TB) *Cluster {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.fills == 0, p.filled != nil && p.filled.session.Over():
+		p.refill(t)
+	case p.filled == nil:
 		t.Fatal("beside: the template could not be filled: see the test that forked it first")
 	}
-	return p.filled.fork(t, defaultNamespace)
+	return p.filled
+}
+
+func (p *Template) refill(t testing.TB) {
+	t.Helper()
+	p.filled = nil
+	p.fills++
+	config := p.config
+	config.Name += fmt.Sprintf(" template %d", p.fills)
+	c := Start(t, config)
+	if p.fill != nil {
+		p.fill(c)
+	}
+	p.filled = c.kept(t)
 }
 
 // kept is a fork that no test ends: it ends with the process.
 func (c *Cluster) kept(t testing.TB) *Cluster {
 	t.Helper()
-	answer, err := c.ask(t.Context(), http.MethodPost, "/fork")
+	answer, err := c.ask(t.Context(), testlink.ClusterLimit, http.MethodPost, "/fork")
 	c.must(err)
 	return &Cluster{world: &world{config: c.config, session: c.session, id: answer.Cluster}}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/internal/testclient"
+	"github.com/setpoint-io/setpoint/internal/testlink"
 )
 
 // fieldManager is that of setpointtest, so that a test means the same with both.
@@ -111,6 +112,7 @@ func (c *Cluster) client() *testclient.Client {
 
 // why is what the control plane says about an object.
 func (w *world) why(ctx context.Context, kind, namespace, name string) ([]string, error) {
-	answer, err := w.ask(ctx, http.MethodGet, "/why/"+url.PathEscape(namespace)+"/"+url.PathEscape(kind)+"/"+url.PathEscape(name))
+	path := "/why/" + url.PathEscape(namespace) + "/" + url.PathEscape(kind) + "/" + url.PathEscape(name)
+	answer, err := w.ask(ctx, testlink.QuickLimit, http.MethodGet, path)
 	return answer.Why, err
 }

@@ -7,11 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	setpointtest "github.com/setpoint-io/setpoint/setpointtest/beside"
@@ -27,7 +30,11 @@ func child(t *testing.T, tests string, environment ...string) (output string, er
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	cmd := exec.CommandContext(t.Context(), os.Getenv("SETPOINT_TEST_BINARY"), "-test.v", "-test.run", tests)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run", tests)
 	cmd.Env = append(os.Environ(), append(environment, "XDG_RUNTIME_DIR="+folder, besideFolder+"="+folder, "BESIDE_TEST_CHILD=1")...)
 	text, err := cmd.CombinedOutput()
 	return string(text), err
@@ -68,6 +75,61 @@ func TestChildStarts(t *testing.T) {
 	setpointtest.Start(t, apiOnly).Apply(configMap)
 }
 
+// TestChildTemplate loses its server between two forks of a template.
+func TestChildTemplate(t *testing.T) {
+	if !isChild() {
+		return
+	}
+	template := setpointtest.NewTemplate(apiOnly, func(c *setpointtest.Cluster) { c.Apply(configMap) })
+	for range 2 {
+		t.Run("fork", func(t *testing.T) {
+			if template.Fork(t).Get("configmap/a") == nil {
+				t.Error("the template is not filled")
+			}
+		})
+		_, _ = syscall.Wait4(killServer(t), nil, 0, nil) // it is gone then
+	}
+}
+
+// TestChildLeavesNothing counts the goroutines of its process.
+func TestChildLeavesNothing(t *testing.T) {
+	if !isChild() {
+		return
+	}
+	before := runtime.NumGoroutine()
+	t.Run("uses", func(t *testing.T) {
+		c := setpointtest.Start(t, apiOnly)
+		c.Apply(configMap)
+		watch, err := c.Fork(t).Kubernetes().CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for range watch.ResultChan() { // until the cluster ends
+			}
+		}()
+		c.Reset(c.Mark())
+		c.Eventually("configmap/a")
+	})
+	ended := time.NewTimer(goroutinesLimit)
+	tick := time.NewTicker(lookPause)
+	for runtime.NumGoroutine() > before {
+		select {
+		case <-tick.C:
+		case <-ended.C:
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines, and before %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+const (
+	// goroutinesLimit is how long those may take to end whose connections were closed, endsLimit a cluster whose process has ended.
+	goroutinesLimit = 10 * time.Second
+	endsLimit       = 30 * time.Second
+	lookPause       = 10 * time.Millisecond
+)
+
 // TestChildExits ends a child in the middle of a test.
 func TestChildExits(t *testing.T) {
 	if !isChild() {
@@ -92,6 +154,15 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
+// TestInChildren: what has a process of its own passes there.
+func TestInChildren(t *testing.T) {
+	for _, name := range []string{"TestChildTemplate", "TestChildLeavesNothing"} {
+		if output, err := child(t, "^"+name+"$"); err != nil || !strings.Contains(output, "--- PASS: "+name) {
+			t.Errorf("%v\n%s", err, output)
+		}
+	}
+}
+
 // TestExit: the cluster of a test that calls os.Exit ends with its process.
 func TestExit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -104,12 +175,19 @@ func TestExit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for t.Context().Err() == nil {
+	ended := time.NewTimer(endsLimit)
+	tick := time.NewTicker(lookPause)
+	for {
 		conn, err := net.Dial("tcp", at.Host)
 		if err != nil {
 			return // it has ended
 		}
 		conn.Close()
+		select {
+		case <-tick.C:
+		case <-ended.C:
+			t.Fatalf("the cluster is there %v after its process has ended", endsLimit)
+		}
 	}
 }
 

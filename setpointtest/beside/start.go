@@ -96,7 +96,7 @@ func (c *Config) asked(session string) testlink.Clusters {
 // begin asks the server for a cluster that ends with the test.
 func begin(t testing.TB, config Config, session *testlink.Session, who, path string, body any) *Cluster {
 	t.Helper()
-	answer, err := session.Ask(t.Context(), http.MethodPost, path, body)
+	answer, err := session.Ask(t.Context(), testlink.ClusterLimit, http.MethodPost, path, body)
 	if err != nil {
 		t.Fatalf("beside: %s: %v", who, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/testlink"
 )
 
 // advanceMax is how much time the server lets pass by one request.
@@ -18,7 +20,8 @@ func (c *Cluster) Advance(d time.Duration) {
 		c.t.Fatalf("beside: Advance(%v): time does not go back; fork before, and advance the fork", d)
 	}
 	for ; d > 0; d -= min(d, advanceMax) {
-		_, err := c.ask(c.t.Context(), http.MethodPost, "/advance/"+min(d, advanceMax).String())
+		step := min(d, advanceMax)
+		_, err := c.ask(c.t.Context(), testlink.AdvanceLimit(step), http.MethodPost, "/advance/"+step.String())
 		c.must(err)
 	}
 }
@@ -40,7 +43,7 @@ func (c *Cluster) StartNode(name string) {
 
 func (c *Cluster) switchNode(method, name, state string) {
 	c.t.Helper()
-	if _, err := c.ask(c.t.Context(), http.MethodPost, "/nodes/"+url.PathEscape(name)+"/"+state); err != nil {
+	if _, err := c.ask(c.t.Context(), testlink.QuickLimit, http.MethodPost, "/nodes/"+url.PathEscape(name)+"/"+state); err != nil {
 		c.t.Fatalf("beside: %s: %v", method, err)
 	}
 }
