@@ -7,10 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,23 +22,9 @@ const (
 func (c *Cluster) Events(target string) []corev1.Event {
 	c.t.Helper()
 	c.alive()
-	options := metav1.ListOptions{}
-	namespace := c.namespace
-	if target != "" {
-		object := c.Get(target)
-		if object == nil {
-			c.t.Fatalf("setpointtest: Events: there is no %s", target)
-		}
-		options.FieldSelector = fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID())).String()
-		if object.GetNamespace() == "" {
-			namespace = defaultNamespace
-		}
-	}
-	client, err := kubernetes.NewForConfig(c.asAdmin())
+	events, err := c.client().Events(c.t.Context(), target)
 	c.must(err)
-	list, err := client.CoreV1().Events(namespace).List(c.t.Context(), options)
-	c.must(err)
-	return list.Items
+	return events
 }
 
 // lastWrites is the end of the trace.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/internal/testclient"
 )
 
 const (
@@ -60,11 +61,11 @@ func Start(t testing.TB, config Config) *Cluster {
 	if w.bubble && config.DataDir != "" {
 		t.Fatal("setpointtest: a bubble cannot wait for a disk: leave Config.DataDir empty in synctest.Test")
 	}
-	loops, apiOnly := config.Loops.Chosen()
+	loops, apiOnly := testclient.Chosen(config.Loops)
 	cluster, err := setpoint.Start(t.Context(), setpoint.Config{
 		InMemory: config.DataDir == "", DataDir: config.DataDir, Replicas: config.Replicas, SimulatedNodes: config.Nodes,
 		APIOnly: apiOnly, Loops: loops, Intercept: w.ofLoop,
-		DisabledAdmission: config.Loops.DisabledAdmission(config.DisabledAdmission), Logger: config.Logger,
+		DisabledAdmission: testclient.DisabledAdmission(config.Loops, config.DisabledAdmission), Logger: config.Logger,
 	})
 	c := w.begin(cluster, err, "Start")
 	c.install()

@@ -26,16 +26,16 @@ const (
 	accountsPlugin = "ServiceAccount"
 )
 
-func (l Loops) makesAccounts() bool {
+func makesAccounts(l Loops) bool {
 	return !l.apiOnly && (l.only == nil || slices.Contains(l.only, accountsLoop))
 }
 
-// Chosen are those that run, and whether it is none of those that can be left out.
-func (l Loops) Chosen() (only []string, apiOnly bool) { return l.only, l.apiOnly }
+// Chosen are those that run, and whether it is none of those that can be left out. It is no method: tests see those of Loops.
+func Chosen(l Loops) (only []string, apiOnly bool) { return l.only, l.apiOnly }
 
 // DisabledAdmission are the admission plugins that a Config disables, and the one that needs a loop which does not run.
-func (l Loops) DisabledAdmission(disabled []string) []string {
-	if l.makesAccounts() || slices.Contains(disabled, accountsPlugin) {
+func DisabledAdmission(l Loops, disabled []string) []string {
+	if makesAccounts(l) || slices.Contains(disabled, accountsPlugin) {
 		return disabled
 	}
 	return append(slices.Clone(disabled), accountsPlugin)

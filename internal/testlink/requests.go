@@ -96,7 +96,7 @@ func (s *Session) ask(ctx context.Context, method, path string, body any) ([]byt
 	if err != nil || response.StatusCode == http.StatusOK {
 		return text, err
 	}
-	return nil, refused(response.Status, text)
+	return nil, refused(response, text)
 }
 
 // refusal is what the server says: it is there.
@@ -106,10 +106,13 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 // refused is the sentence of an answer that is an error.
-func refused(status string, text []byte) error {
+func refused(response *http.Response, text []byte) error {
 	var answer Answer
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Error == "" {
-		return refusal("the test server answers " + status)
+		return refusal("the test server answers " + response.Status)
+	}
+	if response.StatusCode == http.StatusTooManyRequests {
+		return refusal(answer.Error + ": let fewer tests have a cluster at once, with -p and -parallel of go test")
 	}
 	return refusal(answer.Error)
 }

@@ -53,6 +53,10 @@ func serve(socket string) error {
 		_ = json.NewEncoder(w).Encode(Answer{Protocol: 7, Version: "9.9.9"})
 	})
 	http.HandleFunc("/hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	http.HandleFunc("/full", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_ = json.NewEncoder(w).Encode(Answer{Error: "there are 3 clusters"})
+	})
 	http.HandleFunc("/session", func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(Answer{Session: "session-1"})
 		_ = http.NewResponseController(w).Flush()
@@ -195,6 +199,16 @@ func TestNoAnswer(t *testing.T) {
 	must(t, err)
 	_, err = session.Ask(t.Context(), time.Millisecond, http.MethodGet, "/hangs", nil)
 	if err == nil || !strings.Contains(err.Error(), "the test server has not answered GET /hangs within 1ms") || !strings.Contains(err.Error(), session.howToEnd()) {
+		t.Error(err)
+	}
+}
+
+// TestFull: a Go test cannot delete what others have, but its user can run fewer at once.
+func TestFull(t *testing.T) {
+	session, err := testServer(t).session(t.Context())
+	must(t, err)
+	_, err = session.Ask(t.Context(), QuickLimit, http.MethodPost, "/full", nil)
+	if want := "there are 3 clusters: let fewer tests have a cluster at once, with -p and -parallel of go test"; err == nil || err.Error() != want {
 		t.Error(err)
 	}
 }

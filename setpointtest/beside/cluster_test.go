@@ -41,6 +41,9 @@ func TestAdvance(t *testing.T) {
 	c := setpointtest.Start(t, setpointtest.Config{Nodes: 2})
 	c.Apply("../testdata/web.yaml")
 	c.Eventually("deployment/web", setpointtest.Available)
+	if events := c.Events("deployment/web"); len(events) == 0 || events[0].Reason != "ScalingReplicaSet" {
+		t.Errorf("Events of the deployment: %v", events)
+	}
 	c.KillNode("sim-1")
 	c.Advance(2 * time.Minute)
 	c.Eventually("node/sim-1", setpointtest.That("not Ready", func(node *unstructured.Unstructured) bool {

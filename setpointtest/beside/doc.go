@@ -17,14 +17,15 @@
 // SETPOINT_TEST_BINARY names, the module's tool (go get -tool github.com/setpoint-io/setpoint/cmd/setpoint), the one in PATH, or one that
 // the go command builds.
 //
-// What needs the control plane in the test's process is in setpointtest alone: bubbles of testing/synctest, faults, Explore, servers that
-// crash, Clock, Wait, NoWritesWhenQuiet, the trace of changes, Config.DataDir and Config.Logger.
+// What needs the control plane in the test's process is in setpointtest alone: bubbles of testing/synctest, faults, watches that are held
+// or dropped, Explore and Find, servers that crash and their leader, Clock, Wait, NoWritesWhenQuiet, Trace, Dump, Config.DataDir and
+// Config.Logger.
 //
 // Promises: a cluster ends with its test, and with the test's process, however that ends. Nothing of it is left in the process, goroutines
-// included. A mistake in using it, and a server that was killed, fail the test at the line of the caller, with one sentence.
+// included: those of connections end a moment after the test. A mistake in using it, and a server that was killed or does not answer, fail
+// the test at the line of the caller, with one sentence.
 //
 // It calls internal/testlink, which finds the server, and internal/testclient, which setpointtest shares. It links no control plane
-// (TestLight). The methods of a Cluster belong to the test's goroutine, as t.Fatal does. What RESTConfig returns may be used
-// anywhere. Tested with the test's own binary as the
-// server, by processes that fail, exit and lose it.
+// (TestLight). The methods of a Cluster belong to the test's goroutine, as t.Fatal does. What RESTConfig returns may be used anywhere.
+// Tested with the test's own binary as the server, by processes that fail, exit, lose it and count their goroutines.
 package beside

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -98,6 +99,15 @@ func (c *Cluster) Get(target string) *unstructured.Unstructured {
 	object, err := c.client().Get(c.t.Context(), target)
 	c.must(err)
 	return object
+}
+
+// Events are the Events about an object, oldest first; of the namespace if target is "".
+func (c *Cluster) Events(target string) []corev1.Event {
+	c.t.Helper()
+	c.alive()
+	events, err := c.client().Events(c.t.Context(), target)
+	c.must(err)
+	return events
 }
 
 // client is what the test asks as the user and in the namespace of the view.

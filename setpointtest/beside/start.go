@@ -86,10 +86,10 @@ func Start(t testing.TB, config Config) *Cluster {
 
 // asked is the Config as the server takes it.
 func (c *Config) asked(session string) testlink.Clusters {
-	loops, apiOnly := c.Loops.Chosen()
+	loops, apiOnly := testclient.Chosen(c.Loops)
 	return testlink.Clusters{
 		Nodes: c.Nodes, Replicas: c.Replicas, APIOnly: apiOnly, Loops: loops, Session: session,
-		DisabledAdmission: c.Loops.DisabledAdmission(c.DisabledAdmission),
+		DisabledAdmission: testclient.DisabledAdmission(c.Loops, c.DisabledAdmission),
 	}
 }
 

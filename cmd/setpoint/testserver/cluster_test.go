@@ -63,6 +63,24 @@ func TestTheEndCancelsWhatIsDone(t *testing.T) {
 	})
 }
 
+// TestWhoAsksGivesUp: a cluster that nobody waits for any more is not kept.
+func TestWhoAsksGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(t.Context(), Config{})
+		asks, giveUp := context.WithCancel(t.Context())
+		_, err := s.hold(asks, "", 0, func(ctx context.Context) (*setpoint.Cluster, error) {
+			giveUp()
+			return startAPI(ctx)
+		})
+		if !errors.Is(err, context.Canceled) || len(s.clusters) != 0 || s.places != 0 {
+			t.Errorf("%v; %d clusters, %d places taken", err, len(s.clusters), s.places)
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPlaces: clusters that start count as those that are held, few start at once, and one that fails leaves its place.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

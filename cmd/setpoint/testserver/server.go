@@ -19,8 +19,9 @@ const (
 	DefaultIdle = time.Minute
 	// HeldIdle is how long it stays at least while it holds clusters: who uses their ports alone is not seen.
 	HeldIdle = time.Hour
-	// clustersMax and marksMax bound what one server, and one cluster, holds.
-	clustersMax = 200
+	// clustersMax and marksMax bound what one server, and one cluster, holds. Go tests of all packages share a server: 16 packages of
+	// 16 parallel tests each have a cluster and a template's.
+	clustersMax = 1000
 	marksMax    = 1000
 	// startsMax is how many clusters start at once: the others wait.
 	startsMax = 4
@@ -182,14 +183,14 @@ func (s *Server) hold(ctx context.Context, session string, nodes int, start star
 	return id, nil
 }
 
-// ready returns a cluster that start made when it serves.
+// ready returns a cluster that start made when it serves. Who asks may give up before.
 func (s *Server) ready(ctx context.Context, session string, nodes int, start starter) (*cluster, error) {
 	started, err := s.start(ctx, start)
 	if err != nil {
 		return nil, asked(err)
 	}
 	c := newCluster(s.ctx, started, session, nodes)
-	if err := started.Ready(s.ctx); err != nil {
+	if err := started.Ready(ctx); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
 	return c, nil
