@@ -102,12 +102,12 @@ type world struct {
 	mu      sync.Mutex // of what servers are
 }
 
-// server is one of them; away: it answers nobody.
+// server is one of them. Away: it answers nobody; old: its release rotates nothing.
 type server struct {
 	*Rotations
-	keys *keys
-	away bool
-	stop context.CancelFunc
+	keys      *keys
+	away, old bool
+	stop      context.CancelFunc
 }
 
 func newWorld(t *testing.T) *world {
@@ -151,7 +151,7 @@ func (w *world) newClient() kubernetes.Interface {
 func (w *world) start(name string) {
 	s := w.servers[name]
 	ctx, stop := context.WithCancel(w.Context())
-	rotations := New(Config{
+	config := Config{
 		Name: name, Life: func() string { return w.life }, Storage: w.store, Client: w.client, Locker: trust.Locker{CA: w.ca}, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
 		Servers: func() []trust.Server { return []trust.Server{{Name: "c"}, {Name: "a"}, {Name: "b"}} },
 		Ask: func(_ context.Context, other trust.Server) ([]rotation.Held, error) {
@@ -167,7 +167,11 @@ func (w *world) start(name string) {
 			id := fmt.Sprintf("made-%d-by-%s", s.keys.made.Add(1), name)
 			return []byte(id), id, nil
 		}}},
-	})
+	}
+	if s.old {
+		config.Mechanisms = nil
+	}
+	rotations := New(config)
 	w.mu.Lock()
 	s.Rotations, s.away, s.stop = rotations, false, stop
 	w.mu.Unlock()
@@ -447,7 +451,9 @@ func TestTooLate(t *testing.T) {
 func TestWhoCannotFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.servers["c"].config.Mechanisms = nil
+		w.kill("c")
+		w.servers["c"].old = true
+		w.start("c")
 		for _, c := range []struct {
 			order Order
 			want  error
