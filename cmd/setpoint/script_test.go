@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -77,11 +80,26 @@ func TestMain(m *testing.M) {
 	if err := shareDisk(); err != nil {
 		panic(err)
 	}
+	if err := moreAtOnce(); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if b, err := underTest(); err == nil {
 		_ = os.RemoveAll(b.dir)
 	}
 	os.Exit(code)
+}
+
+// moreAtOnce lets more scripts run beside each other than there are processors, unless -parallel says how many: they mostly wait.
+func moreAtOnce() error {
+	flag.Parse()
+	const name = "test.parallel"
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return nil
+	}
+	return flag.Set(name, strconv.Itoa(runtime.GOMAXPROCS(0)*3/2))
 }
 
 // shareDisk keeps scripts from depending on how full the machine's disk is.
