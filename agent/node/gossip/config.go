@@ -56,10 +56,7 @@ type Config struct {
 }
 
 func (c *Config) validate() error {
-	switch {
-	case len(c.Keys) == 0:
-		return ErrNoKey
-	case c.Name == "" || c.Role == "":
+	if c.Name == "" || c.Role == "" {
 		return ErrNoName
 	}
 	return validateKeys(c.Keys)

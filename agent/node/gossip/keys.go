@@ -12,9 +12,6 @@ func (p *Pool) UseKeys(keys [][]byte) error {
 	if p == nil {
 		return nil
 	}
-	if len(keys) == 0 {
-		return ErrNoKey
-	}
 	if err := validateKeys(keys); err != nil {
 		return err
 	}
@@ -54,6 +51,9 @@ func (p *Pool) dropOthers(wanted [][]byte) error {
 
 // validateKeys fails with ErrNoKey.
 func validateKeys(keys [][]byte) error {
+	if len(keys) == 0 {
+		return ErrNoKey
+	}
 	for _, key := range keys {
 		if len(key) != keyBytes {
 			return fmt.Errorf("%w, not %d", ErrNoKey, len(key))
