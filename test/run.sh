@@ -39,7 +39,13 @@ failed=0 # everything runs, whatever fails before
 
 # What fails is run again, alone: test/again says what that excuses, and adds to this list.
 again_dir=$(mktemp -d)
-trap 'rm -rf "$again_dir"' EXIT
+declare -A lanes # what runs beside this: the process group of each
+finish() {
+  local lane
+  for lane in "${!lanes[@]}"; do kill -TERM -- "-${lanes[$lane]}" 2>/dev/null && wait "${lanes[$lane]}"; done
+  rm -rf "$again_dir"
+}
+trap finish EXIT
 export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
 CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
 
@@ -54,26 +60,69 @@ vet ./... || failed=1
 # plain runs tests without the race detector.
 plain() { CGO_ENABLED=0 GOGC=$compiler_gogc "$AGAIN" "${as_they_are[@]}" "$@"; }
 
-# The load harness, the conformance suite, the comparisons with upstream and with kstatus and the place of envtest are modules of their own.
-for module in test/bench test/conformance test/differential test/differential/topology test/differential/lists test/judges/kstatus setpointtest/envtest setpointtest/envtest/manager; do
-  (cd "$module" && vet . && plain -count=1 -vet=off -- .) || failed=1
-done
-# What follows waits more than it computes: meanwhile the tests' libraries are compiled for the race detector.
-compiling=
-if [[ ${RACE:-1} != 0 ]]; then
-  mapfile -t libraries < <(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
-  GOGC=$compiler_gogc nice -n 19 go build "${race_flags[@]}" "${libraries[@]}" &
-  compiling=$!
-fi
-# Upstream's own judgement of the API, in short (make conformance: all of it).
-SUITE=short CLASS=A PROCS=6 test/conformance/run.sh || failed=1
-# The tests of others' clients run with programs that take long to build (make clients).
-(cd test/clients && vet ./...) || failed=1
-(cd test/envtest && vet ./...) || failed=1
-(cd test/operators && vet . && plain -count=1 -vet=off -run '^TestPages' -- .) || failed=1
+# part runs one of the functions below, and says what it cost.
+part() {
+  local name=$1 begin=$SECONDS status=0 cpu cpu_before
+  count_cpu
+  cpu_before=$cpu
+  "$name" || status=1
+  count_cpu
+  echo "run: $name took $((SECONDS - begin)) s, and $((cpu - cpu_before)) s of CPU time"
+  return "$status"
+}
+# count_cpu sets cpu to the seconds that the children of this shell took which have ended. A substitution would count its own.
+count_cpu() {
+  local file=$again_dir/times-$BASHPID
+  times >"$file"
+  cpu=$(awk -F'[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$file")
+}
 
-vet -tags compose ./test/compose || failed=1
-test/compose.sh || failed=1
+# beside runs parts one after the other, while this goes on; what they say is printed by joined, in one piece.
+beside() {
+  local lane=$1 name
+  shift
+  set -m # in a process group, so that an interrupted run ends all of it
+  (
+    status=0
+    for name in "$@"; do part "$name" || status=1; done
+    exit "$status"
+  ) >"$again_dir/$lane" 2>&1 &
+  lanes[$lane]=$!
+  set +m
+}
+joined() {
+  local status=0
+  wait "${lanes[$1]}" || status=1
+  unset "lanes[$1]"
+  cat "$again_dir/$1"
+  return "$status"
+}
+
+# The load harness, the conformance suite, the comparisons with upstream and with kstatus and the place of envtest are modules of their own.
+modules() {
+  local module status=0
+  for module in test/bench test/conformance test/differential test/differential/topology test/differential/lists test/judges/kstatus setpointtest/envtest setpointtest/envtest/manager; do
+    (cd "$module" && vet . && plain -count=1 -vet=off -- .) || status=1
+  done
+  return "$status"
+}
+# Upstream's own judgement of the API, in short (make conformance: all of it).
+conformance() { SUITE=short CLASS=A PROCS=6 test/conformance/run.sh; }
+# The tests of others' clients run with programs that take long to build (make clients).
+clients() {
+  local status=0
+  (cd test/clients && vet ./...) || status=1
+  (cd test/envtest && vet ./...) || status=1
+  (cd test/operators && vet . && plain -count=1 -vet=off -run '^TestPages' -- .) || status=1
+  return "$status"
+}
+compose() { vet -tags compose ./test/compose && test/compose.sh; }
+# Tests' libraries are compiled for the race detector with what time others leave.
+libraries() {
+  local all
+  mapfile -t all < <(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
+  CGO_ENABLED=1 GOGC=$compiler_gogc nice -n 19 go build -race "${all[@]}"
+}
 
 # Scripts type their commands with people's binary, whose servers print what docs/walkthrough.md says. With the race detector
 # servers say more, and are not static, so that no container can hold them: some scripts are skipped then.
@@ -94,13 +143,26 @@ if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
   fi
 fi
 
+# Those that only drive people's binary, and link nothing else of ours: of them the detector would see the driver.
+drivers=()
+mapfile -t drivers < <(grep -rl --include='*_test.go' 'SETPOINT_TEST_BINARY' test | xargs -r dirname | sort -u | xargs -r -I{} go list ./{})
+driven() { plain "${test_flags[@]}" -p 1 -- "${drivers[@]}"; }
+
+# Each of these waits for something much of the time, as the scripts do: for a linker, a cluster, a container.
+beside modules modules conformance clients compose
+beside driven driven
+[[ ${RACE:-1} == 0 ]] || beside libraries libraries
+
 # alone lists the packages that start no goroutine, and whose tests start none, by themselves or by what usually does: the detector
-# has nothing to see in them. What others call at the same time is seen in the tests of those. A lock or a context alone starts none.
+# has nothing to see in them. What others call at the same time is seen in the tests of those. A lock, a handler or a context alone starts none.
+starts='^\s*go |\.Go\(|AfterFunc\(|Parallel\(|httptest\.New(TLS|Unstarted)?Server|ListenAndServe|[a-zA-Z]\.Serve(TLS)?\('
+started_by='^(testing/synctest|os/exec|golang\.org/x/sync/errgroup|k8s\.io/client-go/(informers|tools/cache)(/.*)?|.*/fake)$'
 alone() {
-  local package dir
-  go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r package dir; do
-    grep -qE '^\s*go |\.Go\(|AfterFunc\(|Parallel\(|"(sync/atomic|testing/synctest|net/http.*|os/exec)"|errgroup|client-go/(informers|tools/cache)|/fake"' "$dir"/*.go || echo "$package"
-  done | sort
+  local package dir imports
+  go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}} {{join .Imports ","}},{{join .TestImports ","}},{{join .XTestImports ","}}{{end}}' ./... |
+    while read -r package dir imports; do
+      grep -qE "$starts" "$dir"/*.go || tr , '\n' <<<"$imports" | grep -qE "$started_by" || echo "$package"
+    done | sort
 }
 
 # longest_first orders package names: what runs for minutes begins first, so that the end does not wait for it.
@@ -110,28 +172,36 @@ longest_first() {
   { printf '%s\n' "$@" | grep -xF "$long"; printf '%s\n' "$@" | grep -vxF "$long"; } | awk '!seen[$0]++'
 }
 
-# Those without the detector run in one call: beside the scripts, which mostly wait, and while the detector's libraries are compiled.
+# Those without the detector run in one call, with the scripts, which mostly wait.
 without=()
-if [[ ${RACE:-1} != 0 ]]; then
-  mapfile -t without < <(alone)
+without_detector() {
+  local undetected
   # shellcheck disable=SC2046 # names of packages have no spaces
   mapfile -t undetected < <(longest_first $(printf '%s\n' "${shortened[@]}" "${without[@]}" | sed '/^$/d'))
-  plain "${test_flags[@]}" -- "${undetected[@]}" || failed=1
+  plain "${test_flags[@]}" -- "${undetected[@]}"
+}
+if [[ ${RACE:-1} != 0 ]]; then
+  mapfile -t without < <(alone)
+  part without_detector || failed=1
   ((${#shortened[@]} == 0)) || test_flags+=(-short)
+  joined libraries || failed=1
 fi
 
-[[ -z $compiling ]] || wait "$compiling" || failed=1
-
 # shellcheck disable=SC2046 # as above
-mapfile -t others < <(longest_first $(comm -23 <(go list ./... | sort) <({ go list "${static_packages[@]}"; printf '%s\n' "${without[@]}"; } | sort)))
+mapfile -t others < <(longest_first $(comm -23 <(go list ./... | sort) <({ go list "${static_packages[@]}"; printf '%s\n' "${without[@]}" "${drivers[@]}"; } | sort)))
 if ((${#others[@]} == 0)); then
   echo "run: no packages found" >&2
   exit 1
 fi
 
 [[ ${RACE:-1} == 0 ]] || export GOGC=$compiler_gogc
-"$AGAIN" "${race_flags[@]}" "${static_flags[@]}" "${test_flags[@]}" -- "${static_packages[@]}" || failed=1
-"$AGAIN" "${race_flags[@]}" "${linker_flags[@]}" "${test_flags[@]}" -- "${others[@]}" || failed=1
+static_tests() { "$AGAIN" "${race_flags[@]}" "${static_flags[@]}" "${test_flags[@]}" -- "${static_packages[@]}"; }
+all_others() { "$AGAIN" "${race_flags[@]}" "${linker_flags[@]}" "${test_flags[@]}" -- "${others[@]}"; }
+beside static static_tests
+part all_others || failed=1
+joined modules || failed=1
+joined driven || failed=1
+joined static || failed=1
 
 if [[ -s $NEEDED_ANOTHER_RUN ]]; then
   echo "needed another run (each wants a line in test/chance.md: seen when, cause or suspicion):"
