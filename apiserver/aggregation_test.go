@@ -107,14 +107,15 @@ func newAggregatingServer(t *testing.T) (*Server, *front) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := aggregation.NewFrontProxy(ca)
+	authorities, err := trust.NewFrontProxyRing(ca)
 	if err != nil {
 		t.Fatal(err)
 	}
+	identity := aggregation.NewFrontProxy(authorities, nil)
 	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
 	remote := aggregation.New(aggregation.Config{
 		Store: config.Storage, Services: dynamic.NewServiceResolver(config.Storage), Codecs: NewCodecs(config.Scheme), Logger: config.Logger,
-		Certificate: identity.Certificate, Dial: new(net.Dialer).DialContext,
+		Certificate: identity.Certificate, Authority: identity.Authority, Dial: new(net.Dialer).DialContext,
 	})
 	config.Elsewhere = remote
 	measure(t, &config)

@@ -75,16 +75,20 @@ type api struct {
 	config apiConfig
 	server *apiserver.Server
 	// door leads to server for the parts of this replica.
-	door        *inprocess.Door
-	storage     *storage.Store
-	atRest      *encryption.Keeper
-	access      *access.Access
-	rotations   *rotations.Rotations
-	caches      *caches.Caches
-	custom      *crd.Catalog
-	frontProxy  *aggregation.FrontProxy
-	aggregation *aggregation.Aggregator
-	quota       *quota.Quota
+	door       *inprocess.Door
+	storage    *storage.Store
+	atRest     *encryption.Keeper
+	sealing    *rotations.Sealing
+	access     *access.Access
+	rotations  *rotations.Rotations
+	caches     *caches.Caches
+	custom     *crd.Catalog
+	frontProxy *aggregation.FrontProxy
+	// proxyAuthorities are those of frontProxy; followed is closed when this server knows which one counts, and with which key to encrypt.
+	proxyAuthorities *trust.Ring[trust.ProxyAuthority]
+	followed         chan struct{}
+	aggregation      *aggregation.Aggregator
+	quota            *quota.Quota
 	// reserved knows which ports of machines are the cluster's.
 	reserved *reserved.Book
 	// machinesKnown tell whether it has taken all that was stored.
@@ -119,6 +123,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
 		admissionMetrics: timing.New(),
 		shares:           apiserver.NewShares(),
+		followed:         make(chan struct{}),
 		storage:          storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}
 	clients, err := newClients(a.door)
@@ -181,7 +186,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 
 // addParts makes what the requests and the loops share. Each part uses those above it.
 func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializer.CodecFactory, c clients) (err error) {
-	if a.atRest, err = encryptAtRest(ctx, a.config.Config, a.storage); err != nil {
+	if a.atRest, a.sealing, err = encryptAtRest(ctx, a.config.Config, a.storage, a.followed); err != nil {
 		return err
 	}
 	a.access, err = access.New(ctx, access.Config{
@@ -238,12 +243,14 @@ func (a *api) newWhy() *why.Why {
 
 // addOtherKinds makes what serves kinds that are not built in.
 func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
-	if a.frontProxy, err = aggregation.NewFrontProxy(a.config.Trust.CA); err != nil {
+	if a.proxyAuthorities, err = trust.NewFrontProxyRing(a.config.Trust.CA); err != nil {
 		return err
 	}
+	a.frontProxy = aggregation.NewFrontProxy(a.proxyAuthorities, a.followed)
 	resolver := dynamic.NewServiceResolver(a.storage)
 	a.aggregation = aggregation.New(aggregation.Config{
-		Store: a.storage, Services: resolver, Dial: a.dialPods, Certificate: a.frontProxy.Certificate, Codecs: codecs, Logger: a.config.Logger,
+		Store: a.storage, Services: resolver, Dial: a.dialPods, Certificate: a.frontProxy.Certificate,
+		Authority: a.frontProxy.Authority, Codecs: codecs, Logger: a.config.Logger,
 	})
 	a.custom, err = crd.New(crd.Config{
 		Codecs: codecs, Storage: a.storage, Models: discovery.MetadataModels, Services: resolver, Dialled: dynamic.DialServices(a.dialPods),

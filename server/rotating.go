@@ -8,9 +8,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/setpoint-io/setpoint/apiserver/aggregation"
 	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
@@ -31,7 +33,15 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 				Ring: a.config.Trust.GossipKeys, Make: trust.MakeGossipKey,
 				Changed: func() error { return errors.Join(a.config.Trust.GossipKeys.Settle(), a.config.liveness.UseKeys()) },
 			},
+			rotation.EncryptionKey: a.sealing,
+			rotation.FrontProxy: rotations.Proxies{
+				KeyRing: rotations.KeyRing{
+					Ring: a.proxyAuthorities, Make: func() ([]byte, string, error) { return trust.MakeFrontProxy(time.Now()) },
+				},
+				IsTold: a.isFrontProxyTold,
+			},
 		},
+		Followed: func() { close(a.followed) },
 		CaughtUp: func(ctx context.Context) error { return a.access.RevocationsAt(ctx, a.storage.Revision()) },
 		Nodes: &rotations.Nodes{
 			Lacking: a.config.liveness.LackingKeys,
@@ -40,6 +50,13 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 			},
 		},
 	})
+}
+
+// isFrontProxyTold reports whether this replica has the ConfigMap by which aggregated servers know this server.
+func (a *api) isFrontProxyTold() bool {
+	table := a.storage.Table(corev1.SchemeGroupVersion.WithResource("configmaps"))
+	told, err := table.Get(context.Background(), metav1.NamespaceSystem, aggregation.AuthenticationName, "0")
+	return err == nil && a.frontProxy.IsTold(told.Object().(*corev1.ConfigMap).Data)
 }
 
 // nodesAway are the nodes with our agent that hold no session and are not shut out, as rotation.Progress.Away.

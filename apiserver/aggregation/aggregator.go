@@ -35,8 +35,10 @@ type Config struct {
 	Dial utilnet.DialFunc
 	// Certificate proves to other servers that this one may name users.
 	Certificate func() (*tls.Certificate, error)
-	Codecs      runtime.NegotiatedSerializer
-	Logger      *slog.Logger
+	// Authority is who has signed it: with another one, connections are made anew.
+	Authority func() string
+	Codecs    runtime.NegotiatedSerializer
+	Logger    *slog.Logger
 }
 
 // Aggregator knows which group versions other servers answer for. It is safe for
@@ -170,7 +172,7 @@ func (a *Aggregator) backend(to target, last *offer) *backend {
 	var ctx context.Context
 	ctx, b.stop = context.WithCancel(a.ctx)
 	a.wg.Go(func() {
-		defer b.client.CloseIdleConnections()
+		defer func() { b.caller().CloseIdleConnections() }()
 		b.run(ctx, func() []schema.GroupVersion { return a.versionsOf(b) }, a.publish)
 	})
 	return b
@@ -217,7 +219,7 @@ func (a *Aggregator) Probe(ctx context.Context, service *apiregistrationv1.APISe
 	a.mu.Unlock()
 	if b == nil {
 		b = newBackend(&a.config, to, &offer{stale: true})
-		defer b.client.CloseIdleConnections()
+		defer b.caller().CloseIdleConnections()
 	}
 	return b.probe(ctx, "/apis/"+versionOf(service).String())
 }

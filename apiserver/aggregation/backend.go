@@ -68,8 +68,10 @@ func targetOf(service *apiregistrationv1.APIService) target {
 type backend struct {
 	target target
 	config *Config
-	// client follows no redirects.
+	// mu guards client, and as, the authority by which the server behind it knows this one.
+	mu     sync.Mutex
 	client *http.Client
+	as     string
 	stop   context.CancelFunc
 	asked  chan struct{} // has room for one: it wakes run
 
@@ -78,12 +80,27 @@ type backend struct {
 
 func newBackend(config *Config, to target, last *offer) *backend {
 	b := &backend{target: to, config: config, asked: make(chan struct{}, 1)}
-	b.client = &http.Client{
+	b.offer.Store(last)
+	return b
+}
+
+// caller asks the server, and follows no redirects. When this server is known by another authority, the connections of before are left to
+// what goes on over them.
+func (b *backend) caller() *http.Client {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	as := b.config.Authority()
+	if b.client != nil && b.as == as {
+		return b.client
+	}
+	if b.client != nil {
+		b.client.CloseIdleConnections()
+	}
+	b.as, b.client = as, &http.Client{
 		Transport:     b.newTransport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	b.offer.Store(last)
-	return b
+	return b.client
 }
 
 // newTransport dials without the proxies of the environment: servers are in the cluster.
@@ -187,7 +204,7 @@ func (b *backend) get(ctx context.Context, limit time.Duration, path, accept, et
 	if etag != "" {
 		r.Header.Set("If-None-Match", etag)
 	}
-	response, err := b.client.Do(r)
+	response, err := b.caller().Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -241,9 +258,9 @@ func (b *backend) probeOnce(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	response, err := b.client.Do(r)
+	response, err := b.caller().Do(r)
 	if err != nil {
-		b.client.CloseIdleConnections()
+		b.caller().CloseIdleConnections()
 		return fmt.Errorf("failing or missing response from %v: %w", r.URL, err)
 	}
 	defer func() { _ = response.Body.Close() }()

@@ -46,7 +46,7 @@ func (p proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if upgrade { // such a request is written to the connection itself, past the transport
 		transport.SetAuthProxyHeaders(next, u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra())
 	}
-	named := transport.NewAuthProxyRoundTripper(u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra(), p.backend.client.Transport)
+	named := transport.NewAuthProxyRoundTripper(u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra(), p.backend.caller().Transport)
 	p.pass(location, unrepeated{named, w.Header()}, upgrade).ServeHTTP(w, next)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	"k8s.io/apiserver/pkg/storage/value"
 
+	"github.com/setpoint-io/setpoint/internal/aligned"
 	"github.com/setpoint-io/setpoint/internal/reread"
 )
 
@@ -47,9 +49,16 @@ func (o Options) Validate() error {
 type Config struct {
 	Options
 	// OwnFile is the cluster's own EncryptionConfiguration. It is always read again when
-	// it changes. While it does not exist, Secrets are encrypted with OwnKey.
+	// it changes. While it does not exist, Secrets are encrypted with OwnKey, which reads
+	// them in any case: backups from before the key was replaced have nothing else.
 	OwnFile string
 	OwnKey  Key
+	// OwnKeys, if not nil, are the keys of OwnFile, or of a cluster that has no file: the
+	// first one encrypts. An error says that the file is to be read as upstream does.
+	OwnKeys func() ([]Key, error)
+	// MayWrite, if not nil, waits until this server knows with which of its own keys the
+	// cluster encrypts now, or says why it must not encrypt with them.
+	MayWrite func(ctx context.Context) error
 	// ServerName tells servers apart in the metrics of KMS plugins.
 	ServerName string
 	Logger     *slog.Logger
@@ -65,7 +74,8 @@ type Key struct {
 type Encryption struct {
 	config  Config
 	current atomic.Pointer[generation]
-	// What only Run uses after New:
+	// mu guards what follows after New.
+	mu     sync.Mutex
 	files  *reread.Follower
 	hashes struct{ own, given string } // of the files, as they were read last; "" of none
 }
@@ -83,7 +93,8 @@ func New(ctx context.Context, config Config) (*Encryption, error) {
 	}
 	e.current.Store(first)
 	e.files = reread.New(reread.Config{
-		Every: reloadInterval, Read: e.read, Judge: e.prepare,
+		Every: reloadInterval, Read: e.read,
+		Judge:   func(context.Context, []byte) (reread.Next, error) { return e.prepare(ctx) },
 		Warning: "the changed encryption configuration was not taken, the former stays in force", Logger: config.Logger,
 	}, text)
 	return e, nil
@@ -103,7 +114,24 @@ func (e *Encryption) CheckPlugins(ctx context.Context) error { return e.current.
 
 // Run looks at the files until ctx ends. What is wrong in them is said once, and the
 // configuration stays as it was.
-func (e *Encryption) Run(ctx context.Context) { e.files.Run(ctx) }
+func (e *Encryption) Run(ctx context.Context) {
+	for aligned.Sleep(ctx, reloadInterval) {
+		_ = e.Reload(ctx) // it has told
+	}
+}
+
+// Reload looks at the files now, and says what is wrong in them.
+func (e *Encryption) Reload(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.files.Look(ctx)
+}
+
+// OwnKeys are the cluster's own keys that are in force; none if upstream's code has read them.
+func (e *Encryption) OwnKeys() []Key { return e.current.Load().keys }
+
+// IsGiven reports whether the administrator has a configuration of his own.
+func (e *Encryption) IsGiven() bool { return e.config.File != "" }
 
 // read returns a text that differs whenever the files do. A file that is gone, or is not to
 // be read again, is as it was.
@@ -112,6 +140,16 @@ func (e *Encryption) read() ([]byte, error) {
 	if _, missing := os.Stat(e.config.OwnFile); missing == nil {
 		if e.hashes.own, err = encryptionconfig.GetEncryptionConfigHash(e.config.OwnFile); err != nil {
 			return nil, err
+		}
+	}
+	if e.config.OwnFile == "" && e.config.OwnKeys != nil {
+		keys, err := e.config.OwnKeys()
+		if err != nil {
+			return nil, err
+		}
+		e.hashes.own = ""
+		for _, key := range keys {
+			e.hashes.own += " " + key.Name
 		}
 	}
 	if e.config.Reload {
@@ -123,7 +161,7 @@ func (e *Encryption) read() ([]byte, error) {
 }
 
 // prepare makes what the files say, which is in force when its plugins work.
-func (e *Encryption) prepare(ctx context.Context, _ []byte) (reread.Next, error) {
+func (e *Encryption) prepare(ctx context.Context) (reread.Next, error) {
 	next, err := newGeneration(ctx, e.config)
 	if err != nil {
 		return reread.Next{}, err

@@ -30,6 +30,11 @@ type generation struct {
 	number uint64
 	// given is the administrator's, own the cluster's.
 	given, own *encryptionconfig.EncryptionConfiguration
+	// keys are those of own, none if upstream's code has read them; first is the cluster's first one.
+	keys  []Key
+	first value.PrefixTransformer
+	// mayWrite is Config.MayWrite.
+	mayWrite func(context.Context) error
 	// known are the transformers that were asked for, by schema.GroupResource.
 	known sync.Map
 	// close ends the connections to plugins; grace is how long requests may need them.
@@ -39,9 +44,9 @@ type generation struct {
 
 func newGeneration(ctx context.Context, config Config) (*generation, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	g := &generation{close: cancel}
+	g := &generation{close: cancel, first: box(config.OwnKey), mayWrite: config.MayWrite}
 	var err error
-	if g.own, err = loadOwn(ctx, config); err == nil {
+	if g.own, g.keys, err = loadOwn(ctx, config); err == nil {
 		g.given, err = load(ctx, config, config.File)
 	}
 	if err != nil {
@@ -59,19 +64,40 @@ func load(ctx context.Context, config Config, file string) (*encryptionconfig.En
 	return encryptionconfig.LoadEncryptionConfig(ctx, file, true, config.ServerName)
 }
 
-// loadOwn reads the cluster's own configuration, or makes it of its key.
-func loadOwn(ctx context.Context, config Config) (*encryptionconfig.EncryptionConfiguration, error) {
+// loadOwn reads the cluster's own configuration, or makes it of its keys.
+func loadOwn(ctx context.Context, config Config) (*encryptionconfig.EncryptionConfiguration, []Key, error) {
+	if config.OwnKeys != nil {
+		if keys, err := config.OwnKeys(); err == nil {
+			return ownOf(keys), keys, nil
+		}
+	}
 	if _, err := os.Stat(config.OwnFile); !errors.Is(err, fs.ErrNotExist) {
-		return load(ctx, config, config.OwnFile)
+		own, err := load(ctx, config, config.OwnFile)
+		return own, nil, err
 	}
-	box := value.PrefixTransformer{
-		Prefix: []byte(secretboxPrefix + config.OwnKey.Name + ":"), Transformer: secretbox.NewSecretboxTransformer(config.OwnKey.Secret),
-	}
-	plain := value.PrefixTransformer{Transformer: identity.NewEncryptCheckTransformer()}
-	return &encryptionconfig.EncryptionConfiguration{
-		Transformers: map[schema.GroupResource]value.Transformer{secrets: value.NewPrefixTransformers(errNoKey, box, plain)},
-	}, nil
+	return ownOf([]Key{config.OwnKey}), nil, nil
 }
+
+// ownOf encrypts Secrets with the first key.
+func ownOf(keys []Key) *encryptionconfig.EncryptionConfiguration {
+	var boxes []value.PrefixTransformer
+	for _, key := range keys {
+		boxes = append(boxes, box(key))
+	}
+	boxes = append(boxes, value.PrefixTransformer{Transformer: identity.NewEncryptCheckTransformer()})
+	return &encryptionconfig.EncryptionConfiguration{
+		Transformers: map[schema.GroupResource]value.Transformer{secrets: value.NewPrefixTransformers(errNoKey, boxes...)},
+	}
+}
+
+func box(key Key) value.PrefixTransformer {
+	return value.PrefixTransformer{
+		Prefix: []byte(prefixOf(key.Name)), Transformer: secretbox.NewSecretboxTransformer(key.Secret),
+	}
+}
+
+// prefixOf is what stands before what a key has encrypted.
+func prefixOf(name string) string { return secretboxPrefix + name + ":" }
 
 // transformer returns what the resource's values go through: the administrator's, if it
 // names the resource, with the cluster's own behind it, so that what was encrypted
@@ -87,16 +113,43 @@ func (g *generation) transformer(resource schema.GroupResource) value.Transforme
 			layers = append(layers, value.PrefixTransformer{Transformer: t})
 		}
 	}
-	var f found
-	switch len(layers) {
-	case 0:
-	case 1:
-		f.transformer = layers[0].Transformer
-	default:
-		f.transformer = value.NewPrefixTransformers(errNoKey, layers...)
-	}
+	f := found{g.joined(resource, layers)}
 	g.known.Store(resource, f)
 	return f.transformer
+}
+
+func (g *generation) joined(resource schema.GroupResource, layers []value.PrefixTransformer) value.Transformer {
+	writesOwn := g.mayWrite != nil && !names(g.given, resource)
+	if resource == secrets && len(layers) > 0 {
+		layers = append(layers, g.first)
+	}
+	var t value.Transformer
+	switch len(layers) {
+	case 0:
+		return nil
+	case 1:
+		t = layers[0].Transformer
+	default:
+		t = value.NewPrefixTransformers(errNoKey, layers...)
+	}
+	if writesOwn {
+		return guarded{t, g.mayWrite}
+	}
+	return t
+}
+
+// guarded encrypts nothing before it may.
+type guarded struct {
+	value.Transformer
+	mayWrite func(context.Context) error
+}
+
+// TransformToStorage implements value.Transformer.
+func (g guarded) TransformToStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
+	if err := g.mayWrite(ctx); err != nil {
+		return nil, err
+	}
+	return g.Transformer.TransformToStorage(ctx, data, dataCtx)
 }
 
 // found holds what may be nil.

@@ -69,6 +69,9 @@ func (k *Keeper) Status() *Status {
 	return &Status{Objects: r.Objects, ToRewrite: r.Outdated, Unreadable: r.Unreadable, Problem: r.Problem, Waiting: r.Waiting}
 }
 
+// Sealed is how many objects this server has that were encrypted with a key of the name.
+func (k *Keeper) Sealed(name string) int { return k.store.SealedWith(prefixOf(name)) }
+
 // Inspect looks at what is stored until ctx ends.
 func (k *Keeper) Inspect(ctx context.Context) {
 	k.inspect(ctx)

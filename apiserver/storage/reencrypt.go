@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -161,6 +162,17 @@ func (s *Store) inspect(ctx context.Context, root *state.Root) (*EncryptionRepor
 		}
 	}
 	return report, outdated, nil
+}
+
+// SealedWith is how many objects of this replica are stored as values that begin with the prefix, whoever may read them.
+func (s *Store) SealedWith(prefix string) (objects int) {
+	begin := append([]byte{command.EncodingEncrypted}, prefix...)
+	for r := range s.log.Root().All("/") {
+		if bytes.HasPrefix(r.Value, begin) {
+			objects++
+		}
+	}
+	return objects
 }
 
 func (e *EncryptionReport) fail(err error) {

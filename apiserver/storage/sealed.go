@@ -85,6 +85,9 @@ func (s *seals) seal(ctx context.Context, gr schema.GroupResource, key string, p
 	bound := make([]byte, 0, binary.MaxVarintLen64+len(key)+len(plain))
 	bound = append(binary.AppendUvarint(bound, uint64(len(key))), key...)
 	sealed, err := t.TransformToStorage(ctx, append(bound, plain...), value.DefaultContext(key))
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return nil, err // not yet
+	}
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

@@ -28,7 +28,7 @@ func Kinds() []Kind {
 }
 
 // Built are those that servers of this release can rotate.
-func Built() []Kind { return []Kind{Serving, AccountKey, GossipKey} }
+func Built() []Kind { return []Kind{Serving, AccountKey, GossipKey, EncryptionKey, FrontProxy} }
 
 const (
 	// AccountKeyKept is how long the old key of service accounts is trusted after the new one is used, if nothing else is asked for: the
@@ -37,6 +37,12 @@ const (
 	// AccountKeyPublished is how long the new key is published before it is used, unless the old one is kept for less: others that check
 	// tokens may remember the key set so long.
 	AccountKeyPublished = time.Hour
+	// EncryptionKeyKept is how long the old key of what is stored is kept after nothing is stored any more that it has encrypted, unless more
+	// is asked for: until then whatever was being written with it is in the store, and is written again.
+	EncryptionKeyKept = 90 * time.Second
+	// FrontProxyKept is how long the old authority of front proxies is told of after the new one is used, if nothing else is asked for, and how long
+	// the new one is told of before it is used: aggregated servers follow the ConfigMap, and have a minute for it.
+	FrontProxyKept = time.Minute
 	// KeptMax bounds what may be asked for.
 	KeptMax = 10 * 365 * 24 * time.Hour
 )
@@ -48,6 +54,8 @@ var (
 	ErrNotBuilt = errors.New("cannot be rotated by this release")
 	// ErrKept says that it cannot be kept so long.
 	ErrKept = fmt.Errorf("the old one is kept for 0s to %s", KeptMax)
+	// ErrKeptShort says that it has to be kept for longer.
+	ErrKeptShort = fmt.Errorf("the old encryption-key is kept for %s at least: what is being written now may be encrypted with it", EncryptionKeyKept)
 	// ErrKeepsNothing says that nothing is kept of the kind.
 	ErrKeepsNothing = errors.New("nothing old is kept of it: leave out --keep-old")
 )
@@ -62,10 +70,9 @@ func list(kinds []Kind) string {
 
 // instead is what to do about kinds that cannot be rotated.
 var instead = map[Kind]string{
-	CA:            "a new cluster, into which a backup is restored with --new-cluster, has another one",
-	EncryptionKey: "add the new key to encryption.yaml of each trust folder: docs/operations/access.md says in which order",
-	FrontProxy:    "its key follows from the CA's",
-	Tokens:        "run 'setpoint token list', and 'setpoint token delete ID' for each",
+	CA:         "a new cluster, into which a backup is restored with --new-cluster, has another one",
+	FrontProxy: "its key follows from the CA's",
+	Tokens:     "run 'setpoint token list', and 'setpoint token delete ID' for each",
 }
 
 // Validate fails with ErrKind or ErrNotBuilt.
@@ -105,8 +112,14 @@ func (k Kind) kept(wanted *time.Duration) (time.Duration, error) {
 		return 0, ErrKeepsNothing
 	case wanted == nil && k == AccountKey:
 		return AccountKeyKept, nil
+	case wanted == nil && k == EncryptionKey:
+		return EncryptionKeyKept, nil
+	case wanted == nil && k == FrontProxy:
+		return FrontProxyKept, nil
 	case wanted == nil:
 		return 0, nil
+	case k == EncryptionKey && *wanted >= 0 && *wanted < EncryptionKeyKept:
+		return 0, ErrKeptShort
 	case *wanted < 0 || *wanted > KeptMax:
 		return 0, fmt.Errorf("%w, not for %s", ErrKept, *wanted)
 	}

@@ -14,6 +14,8 @@ var (
 	ErrTooLate = errors.New("servers have dropped the old one already: wait until it is done, and rotate again")
 	// ErrNothing says that there is nothing to abort.
 	ErrNothing = errors.New("no rotation is under way")
+	// ErrRefused says that a member's settings are in the way.
+	ErrRefused = errors.New("the servers cannot rotate it here")
 	// ErrTooOld says that a member would not follow.
 	ErrTooOld = errors.New("not all members can follow it")
 )
@@ -83,7 +85,7 @@ func (s State) Of(life string) State {
 	return s
 }
 
-// Follows fails with ErrTooOld, and the names of members that could not follow a rotation of the kind. Of one that is away nobody knows: it
+// Follows fails with ErrTooOld or ErrRefused, and the names of members that could not follow a rotation of the kind. Of one that is away nobody knows: it
 // is waited for.
 func Follows(kind Kind, members []Member) error {
 	for _, m := range members {
@@ -96,5 +98,5 @@ func Follows(kind Kind, members []Member) error {
 			return fmt.Errorf("%w: %s: %s", ErrTooOld, w.Member, w.Why)
 		}
 	}
-	return nil
+	return refuses(kind, members)
 }

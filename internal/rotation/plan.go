@@ -19,6 +19,10 @@ type Held struct {
 	Trusts []string `json:"trusts"`
 	// Problem is why it could not follow.
 	Problem string `json:"problem,omitempty"`
+	// Refuses, if not "", is why no rotation may begin: this member has settings of the administrator's for it.
+	Refuses string `json:"refuses,omitempty"`
+	// ToRewrite is how many objects it has that the old key has encrypted.
+	ToRewrite int `json:"toRewrite,omitempty"`
 	// Nodes are those with a session at this server that do not hold what it holds, at most LackingMax and one that says how many more.
 	Nodes []Lacking `json:"nodes,omitempty"`
 }
@@ -93,6 +97,7 @@ func (s State) Plan(members []Member, now time.Time) Step {
 		}
 	}
 	step.Waits = append(step.Waits, s.nodes(members)...)
+	step.Waits = append(step.Waits, s.rewriting(members)...)
 	lasts, all := s.lasts(), len(members) > 0 && len(step.Waits) == 0
 	switch {
 	case lasts > 0 && s.HeldSince == nil:
@@ -133,6 +138,8 @@ func (s State) lasts() time.Duration {
 	switch {
 	case s.Phase == Trust && s.Kind == AccountKey:
 		return min(AccountKeyPublished, s.KeepOld.Duration)
+	case s.Phase == Trust && s.Kind == FrontProxy:
+		return FrontProxyKept
 	case s.Phase == Use && s.Kind.after(Use) == Drop:
 		return s.KeepOld.Duration
 	}

@@ -40,10 +40,12 @@ type Cluster struct {
 	Admin *Identity
 
 	dir string
-	// mu keeps one RenewAdmin from another. adminLeaf is the certificate of adminRead.
+	// mu keeps one RenewAdmin from another, and guards encryption. adminLeaf is the certificate of adminRead.
 	mu        sync.Mutex
 	adminRead *Identity
 	adminLeaf *x509.Certificate
+	// encryption is made when somebody asks for it.
+	encryption *EncryptionKeys
 }
 
 // InitCluster makes or completes the trust material of a cluster in dir: what exists and
@@ -86,6 +88,7 @@ func (c *Cluster) Copied() *Cluster {
 	defer c.mu.Unlock()
 	return &Cluster{
 		CA: c.CA, GossipKeys: c.GossipKeys.copied(), NodeToken: c.NodeToken, AccountKeys: c.AccountKeys.copied(), Admin: c.Admin,
+		encryption: c.encryption.copied(),
 	}
 }
 

@@ -3,8 +3,6 @@ package trust
 import (
 	"crypto/hkdf"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 )
 
@@ -39,8 +37,7 @@ func (ca *CA) EncryptionKey() (name string, key [EncryptionKeyBytes]byte, err er
 		return "", key, fmt.Errorf("encryption key: %w", err)
 	}
 	copy(key[:], derived)
-	sum := sha256.Sum256(derived)
-	return "key-" + hex.EncodeToString(sum[:keyNameBytes]), key, nil
+	return encryptionKeyName(key), key, nil
 }
 
 // newEncryptionConfig is the text of a fresh EncryptionFile.
@@ -49,17 +46,5 @@ func (c *Cluster) newEncryptionConfig() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, `# How this cluster's servers encrypt what they store. The first key encrypts; the others
-# are there to read with. It must be the same on all servers: docs/operations/access.md.
-apiVersion: apiserver.config.k8s.io/v1
-kind: EncryptionConfiguration
-resources:
-- resources: [secrets]
-  providers:
-  - secretbox:
-      keys:
-      - name: %s
-        secret: %s
-  - identity: {} # reads what is not encrypted yet
-`, name, base64.StdEncoding.EncodeToString(key[:])), nil
+	return encryptionFileOf([]EncryptionKey{{name, key}})
 }

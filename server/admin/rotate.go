@@ -37,12 +37,14 @@ func (a *Admin) serveRotate(w http.ResponseWriter, r *http.Request) {
 }
 
 func rotateStatus(err error) int {
-	for _, mistake := range []error{rotation.ErrKind, rotation.ErrNotBuilt, rotation.ErrKept, rotation.ErrKeepsNothing, rotations.ErrOrder} {
+	for _, mistake := range []error{
+		rotation.ErrKind, rotation.ErrNotBuilt, rotation.ErrKept, rotation.ErrKeptShort, rotation.ErrKeepsNothing, rotations.ErrOrder,
+	} {
 		if errors.Is(err, mistake) {
 			return http.StatusBadRequest
 		}
 	}
-	for _, refusal := range []error{rotation.ErrTooLate, rotation.ErrNothing, rotation.ErrTooOld} {
+	for _, refusal := range []error{rotation.ErrTooLate, rotation.ErrNothing, rotation.ErrTooOld, rotation.ErrRefused} {
 		if errors.Is(err, refusal) {
 			return http.StatusConflict
 		}

@@ -65,25 +65,13 @@ func (r *Rotations) step(ctx context.Context, f followed) time.Duration {
 
 // write writes what comes after f, unless somebody else has.
 func (r *Rotations) write(ctx context.Context, f followed, next rotation.State) {
-	text, err := next.Text(r.config.Locker, needed(next, f.keys))
+	text, err := next.Text(r.config.Locker, next.Needed(f.keys))
 	if err == nil {
 		err = r.replace(ctx, f.state.Kind, f.text, text)
 	}
 	if err != nil && ctx.Err() == nil {
 		r.config.Logger.Warn("the next phase of a rotation was not written", "kind", f.state.Kind, "phase", next.Phase, "err", err)
 	}
-}
-
-// needed are the keys that somebody may still want: the old one goes with the last phase.
-func needed(s rotation.State, keys rotation.Keys) rotation.Keys {
-	kept := rotation.Keys{}
-	_, trusts := s.Wanted()
-	for _, id := range trusts {
-		if key, ok := keys[id]; ok {
-			kept[id] = key
-		}
-	}
-	return kept
 }
 
 // replace writes what is stored of a kind, unless somebody else has changed it.

@@ -35,6 +35,11 @@ type Mechanism interface {
 	Follow(s rotation.State, keys rotation.Keys) error
 }
 
+// Teller is a Mechanism that has more to say of what it holds.
+type Teller interface {
+	Tell(held *rotation.Held)
+}
+
 // Config is what the rotations of a server need.
 type Config struct {
 	// Name is the server's, Servers are all members.
@@ -53,6 +58,8 @@ type Config struct {
 	// CaughtUp, if not nil, waits until this server shuts out whoever was revoked up to now. Keys of gossip are followed only after that,
 	// since nodes are handed them; other kinds wait for nothing.
 	CaughtUp func(ctx context.Context) error
+	// Followed, if not nil, is called once, when this server has followed the newest state of all kinds but the keys of gossip.
+	Followed func()
 	// Nodes hold the keys of gossip too; nil: none do.
 	Nodes  *Nodes
 	Clock  clock.WithTicker
@@ -117,6 +124,9 @@ func (r *Rotations) Run(ctx context.Context) {
 			return
 		case <-r.config.Clock.After(lookInterval):
 		}
+	}
+	if r.config.Followed != nil {
+		r.config.Followed()
 	}
 	var following sync.WaitGroup
 	following.Go(func() { r.follower.Run(ctx) })
@@ -285,6 +295,9 @@ func (r *Rotations) Held() []rotation.Held {
 		held.Uses, held.Trusts = mechanism.Held()
 		if f := r.now[kind]; f != nil {
 			held.Generation, held.Problem = f.state.Generation, f.problem
+		}
+		if teller, ok := mechanism.(Teller); ok {
+			teller.Tell(&held)
 		}
 		if kind == rotation.GossipKey && r.config.Nodes != nil {
 			held.Nodes = r.config.Nodes.Lacking()

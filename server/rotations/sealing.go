@@ -1,0 +1,216 @@
+package rotations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-io/setpoint/internal/rotation"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+const (
+	// reloadTimeout bounds how long it takes to put another key in force; plugins of the administrator may be asked.
+	reloadTimeout = 5 * time.Second
+	// followWait is how long a write waits until this server follows the newest state.
+	followWait = 10 * time.Second
+)
+
+const (
+	givenRefusal = "it has --encryption-provider-config: add the new key to that file as the second one on every server, then make it the " +
+		"first one on every server, wait until 'setpoint cluster status' shows nothing to rewrite, and remove the old one"
+	ownRefusal = "its pki/encryption.yaml says more than which keys encrypt Secrets: add the new key as the second one on every server, then " +
+		"make it the first one on every server, wait until 'setpoint cluster status' shows nothing to rewrite, and remove the old one"
+)
+
+// SealingKeys are the keys by which a cluster encrypts what it stores, the first one encrypts (trust.EncryptionKeys).
+type SealingKeys interface {
+	Now() ([]trust.EncryptionKey, error)
+	Replace(keys []trust.EncryptionKey) error
+}
+
+// SealingConfig is what a Sealing needs.
+type SealingConfig struct {
+	Keys SealingKeys
+	// Followed is closed when the newest state of the cluster is followed, if there is one.
+	Followed <-chan struct{}
+	// Reload puts in force what Keys are, and InForce is what is: none if the file says more than keys.
+	Reload  func(ctx context.Context) error
+	InForce func() []trust.EncryptionKey
+	// Sealed is how many objects this server has that a key of the name has encrypted.
+	Sealed func(name string) int
+	// IsGiven says that the administrator has a configuration of his own.
+	IsGiven func() bool
+}
+
+// Sealing is the Mechanism of the key that encrypts what is stored. The old key goes only when nothing that this server has needs it, and
+// keys that somebody has added to the file, to read an older backup with, stay.
+type Sealing struct {
+	config SealingConfig
+	mu     sync.Mutex
+	state  rotation.State
+}
+
+// NewSealing has followed nothing yet.
+func NewSealing(c SealingConfig) *Sealing { return &Sealing{config: c} }
+
+// Held implements Mechanism. What is trusted beside the keys of the rotation is nobody's concern.
+func (s *Sealing) Held() (uses string, trusts []string) {
+	state := s.now()
+	for i, key := range s.config.InForce() {
+		id := key.ID()
+		if i == 0 {
+			uses = id
+		}
+		if i == 0 || id == state.From || id == state.To {
+			trusts = append(trusts, id)
+		}
+	}
+	return uses, trusts
+}
+
+// Tell implements Teller.
+func (s *Sealing) Tell(held *rotation.Held) {
+	switch {
+	case s.config.IsGiven():
+		held.Refuses = givenRefusal
+	case len(s.config.InForce()) == 0:
+		held.Refuses = ownRefusal
+	}
+	if state := s.now(); state.Phase == rotation.Use {
+		held.ToRewrite = s.sealed(state.From)
+	}
+}
+
+func (s *Sealing) now() rotation.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// New implements Mechanism.
+func (s *Sealing) New() (key []byte, fingerprint string, err error) { return trust.MakeEncryptionKey() }
+
+// Key implements Mechanism.
+func (s *Sealing) Key(fingerprint string) []byte {
+	for _, key := range s.config.InForce() {
+		if key.ID() != fingerprint {
+			continue
+		}
+		if text, err := key.Text(); err == nil {
+			return text
+		}
+	}
+	return nil
+}
+
+// Follow implements Mechanism.
+func (s *Sealing) Follow(state rotation.State, keys rotation.Keys) error {
+	s.mu.Lock()
+	s.state = state
+	s.mu.Unlock()
+	has, err := s.config.Keys.Now()
+	if err != nil {
+		return err
+	}
+	next, err := s.next(state, keys, has)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(has, next) {
+		if err := s.config.Keys.Replace(next); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
+	defer cancel()
+	if err := s.config.Reload(ctx); err != nil {
+		return err
+	}
+	if needed := s.sealed(state.From); state.Phase == rotation.Drop && needed > 0 {
+		return fmt.Errorf("it has %d objects that only the old one can read", needed)
+	}
+	return nil
+}
+
+// next are the keys that this server has to have, in their order: those that the state wants, the old one while something needs it, and
+// those that others have added.
+func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.EncryptionKey) (next []trust.EncryptionKey, err error) {
+	_, wanted := state.Wanted()
+	if state.Phase == rotation.Drop && s.sealed(state.From) > 0 {
+		wanted = append(wanted, state.From)
+	}
+	for _, id := range wanted {
+		key, err := find(id, keys, has)
+		if err != nil {
+			return nil, err
+		}
+		next = append(next, key)
+	}
+	for _, key := range has {
+		id := key.ID()
+		if slices.Contains(wanted, id) || state.Phase == rotation.Drop && id == state.From {
+			continue
+		}
+		next = append(next, key)
+	}
+	return next, nil
+}
+
+func find(id string, keys rotation.Keys, has []trust.EncryptionKey) (trust.EncryptionKey, error) {
+	for _, key := range has {
+		if key.ID() == id {
+			return key, nil
+		}
+	}
+	if len(keys[id]) == 0 {
+		return trust.EncryptionKey{}, fmt.Errorf("%w %s", errLacks, id)
+	}
+	return trust.ParseEncryptionKey(keys[id])
+}
+
+// sealed is how many objects there are that the key has encrypted.
+func (s *Sealing) sealed(id string) int {
+	if id == "" {
+		return 0
+	}
+	return s.config.Sealed(trust.EncryptionKeyName(id))
+}
+
+var errBehind = errors.New("this server lacks the key with which the cluster encrypts now")
+
+// MayWrite waits until this server follows the newest state, and fails if it lacks the key that alone is used then: what it encrypted with
+// another one could be read by nobody.
+func (s *Sealing) MayWrite(ctx context.Context) error {
+	select {
+	case <-s.config.Followed:
+	default:
+		if err := s.wait(ctx); err != nil {
+			return err
+		}
+	}
+	state := s.now()
+	if state.Phase != rotation.Drop && state.Phase != rotation.Done {
+		return nil
+	}
+	if keys := s.config.InForce(); len(keys) > 0 && keys[0].ID() != state.To {
+		return apierrors.NewServiceUnavailable(errBehind.Error())
+	}
+	return nil
+}
+
+func (s *Sealing) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, followWait)
+	defer cancel()
+	select {
+	case <-s.config.Followed:
+		return nil
+	case <-ctx.Done():
+		return apierrors.NewServiceUnavailable("this server does not know yet with which key the cluster encrypts now")
+	}
+}
