@@ -50,10 +50,13 @@ type front struct {
 	hook   *hook // its socket and certificate
 	server *Server
 	remote *aggregation.Aggregator // of the server before it
-	trust  *x509.CertPool
+	// how the server before it is known
+	authorities *trust.Ring[trust.ProxyAuthority]
+	identity    *aggregation.FrontProxy
 
-	mu   sync.Mutex
-	seen []http.Header
+	mu    sync.Mutex
+	trust *x509.CertPool // of front proxies, as it was told last
+	seen  []http.Header
 	// answer, if set, takes requests instead of the server.
 	answer http.HandlerFunc
 }
@@ -64,7 +67,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.seen = append(f.seen, r.Header.Clone())
 	answer := f.answer
 	f.mu.Unlock()
-	if len(r.TLS.VerifiedChains) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != trust.FrontProxyName {
+	if !f.believes(r.TLS.PeerCertificates) {
 		http.Error(w, "no front proxy", http.StatusUnauthorized)
 		return
 	}
@@ -74,6 +77,25 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	u := &user.DefaultInfo{Name: r.Header.Get("X-Remote-User"), Groups: r.Header["X-Remote-Group"]}
 	f.server.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, user.Info(u))))
+}
+
+// believes looks with each request, as aggregated servers do, whether the connection is that of a front proxy.
+func (f *front) believes(certificates []*x509.Certificate) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(certificates) == 0 || certificates[0].Subject.CommonName != trust.FrontProxyName {
+		return false
+	}
+	_, err := certificates[0].Verify(x509.VerifyOptions{Roots: f.trust, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
+}
+
+// readTold reads what the ConfigMap of the server before it says of front proxies.
+func (f *front) readTold(ca *trust.CA) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trust = x509.NewCertPool()
+	f.trust.AppendCertsFromPEM([]byte(f.identity.Configuration(ca)["requestheader-client-ca-file"]))
 }
 
 func (f *front) answerWith(answer http.HandlerFunc) {
@@ -103,10 +125,6 @@ func newAggregatingServer(t *testing.T) (*Server, *front) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxies, err := ca.FrontProxy()
-	if err != nil {
-		t.Fatal(err)
-	}
 	authorities, err := trust.NewFrontProxyRing(ca)
 	if err != nil {
 		t.Fatal(err)
@@ -131,18 +149,18 @@ func newAggregatingServer(t *testing.T) (*Server, *front) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); remote.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	f := newFront(t, server, proxies)
-	f.remote = remote
+	f := newFront(t, server)
+	f.remote, f.authorities, f.identity = remote, authorities, identity
+	f.readTold(ca)
 	return server, f
 }
 
-func newFront(t *testing.T, server *Server, proxies *trust.CA) *front {
+func newFront(t *testing.T, server *Server) *front {
 	t.Helper()
-	f := &front{t: t, hook: newHook(t, nil), server: newCustomServer(t), trust: x509.NewCertPool()}
+	f := &front{t: t, hook: newHook(t, nil), server: newCustomServer(t)}
 	define(t, f.server, crontabs)
-	f.trust.AppendCertsFromPEM(proxies.CertPEM())
 	socket := httptest.NewUnstartedServer(f)
-	socket.TLS = &tls.Config{Certificates: f.hook.server.TLS.Certificates, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: f.trust}
+	socket.TLS = &tls.Config{Certificates: f.hook.server.TLS.Certificates, ClientAuth: tls.RequestClientCert}
 	socket.StartTLS()
 	t.Cleanup(socket.Close)
 	_, port, _ := net.SplitHostPort(socket.Listener.Addr().String())

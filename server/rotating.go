@@ -52,10 +52,13 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 	})
 }
 
-// isFrontProxyTold reports whether this replica has the ConfigMap by which aggregated servers know this server.
+// isFrontProxyTold reports whether this replica has the ConfigMap by which aggregated servers know this server. It waits for nothing: a
+// replica that has not caught up since its start does not know.
 func (a *api) isFrontProxyTold() bool {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
 	table := a.storage.Table(corev1.SchemeGroupVersion.WithResource("configmaps"))
-	told, err := table.Get(context.Background(), metav1.NamespaceSystem, aggregation.AuthenticationName, "0")
+	told, err := table.Get(ended, metav1.NamespaceSystem, aggregation.AuthenticationName, "0")
 	return err == nil && a.frontProxy.IsTold(told.Object().(*corev1.ConfigMap).Data)
 }
 

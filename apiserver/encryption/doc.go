@@ -9,6 +9,9 @@
 // Package server makes a Keeper and runs it: Run and Inspect on every server, Rewrite on the leader. It calls
 // apiserver/storage for that, which asks an Encryption for every kind.
 //
+// The cluster's own keys are handed in as they are in the file, and put in force by Reload, for whoever rotates them (server/rotations).
+// Nothing is encrypted with them before the server knows which one the cluster uses (Config.MayWrite).
+//
 // It promises that what the cluster's own configuration encrypted stays readable under
 // every other, that a file with mistakes changes nothing, and that a KMS plugin that does
 // not answer keeps no server from starting.

@@ -72,7 +72,7 @@ func list(kinds []Kind) string {
 var instead = map[Kind]string{
 	CA:         "a new cluster, into which a backup is restored with --new-cluster, has another one",
 	FrontProxy: "its key follows from the CA's",
-	Tokens:     "run 'setpoint token list', and 'setpoint token delete ID' for each",
+	Tokens:     "each ends by itself, and nobody but you can hand out another: run 'setpoint token list', 'setpoint token create', and 'setpoint token delete ID' for each that is there",
 }
 
 // Validate fails with ErrKind or ErrNotBuilt.

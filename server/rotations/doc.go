@@ -12,5 +12,8 @@
 // Keys of gossip are followed only after who was revoked before, since nodes are handed them. The text of the old key is kept with that of
 // the new one, for servers to which a backup of that moment is restored.
 //
-// Tested in synctest bubbles over an in-memory store; with three processes by the script rotate.
+// The key that encrypts what is stored goes only when nothing needs it, and a server that does not know which one is used encrypts nothing
+// (Sealing). Aggregated servers have been told when servers say that they hold an authority of front proxies (Proxies).
+//
+// Tested in synctest bubbles over an in-memory store; with three processes by the scripts rotate, rotate_gossip and rotate_encryption.
 package rotations

@@ -36,8 +36,12 @@ begins the rotation and returns: --status says how far it is, --abort goes back 
              the key that encrypts Secrets in the store. When all use the new one, the leader writes again what the old one has encrypted,
              up to 200 objects a second, and the old one goes 90 seconds after nothing is left. Refused with
              --encryption-provider-config
+  front-proxy
+             the authority by which aggregated API servers know the servers. They read of it in the ConfigMap
+             extension-apiserver-authentication of kube-system, and have a minute for that before the new one is used, and before the old
+             one goes
 
-The other kinds, ` + "`ca`, `front-proxy`, `tokens`" + `, are refused, each with what to do instead.`
+The other kinds, ` + "`ca`, `tokens`" + `, are refused, each with what to do instead.`
 
 const examples = `  setpoint rotate sa-key
   setpoint rotate sa-key --status
@@ -82,7 +86,7 @@ func (s *Shell) Command() *cobra.Command {
 	cmd.Flags().BoolVar(&o.status, "status", false, "only say how far it is, and who is waited for")
 	cmd.Flags().BoolVar(&o.abort, "abort", false, "go back to the old one")
 	cmd.Flags().DurationVar(&o.keepOld, "keep-old", rotation.AccountKeyKept,
-		"of sa-key, of gossip-key (there 0s) and of encryption-key (there 90s, or more), how long the old one is trusted after the new one is used; asked again, it changes the "+
+		"of sa-key, of gossip-key (there 0s), of front-proxy (there 1m) and of encryption-key (there 90s, or more), how long the old one is trusted after the new one is used; asked again, it changes the "+
 			"rotation that is under way")
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
