@@ -25,7 +25,7 @@ func encryptAtRest(
 	sealing := rotations.NewSealing(rotations.SealingConfig{
 		Keys: keys, Followed: followed,
 		Reload:  func(ctx context.Context) error { return keeper.Reload(ctx) },
-		InForce: func() []trust.EncryptionKey { return keysInForce(keeper) },
+		InForce: func() []trust.StorageKey { return keysInForce(keeper) },
 		Sealed:  func(name string) int { return keeper.Sealed(name) },
 		IsGiven: func() bool { return keeper.IsGiven() },
 	})
@@ -50,9 +50,9 @@ func ownKeys(keys *trust.EncryptionKeys) func() ([]encryption.Key, error) {
 	}
 }
 
-func keysInForce(keeper *encryption.Keeper) (keys []trust.EncryptionKey) {
+func keysInForce(keeper *encryption.Keeper) (keys []trust.StorageKey) {
 	for _, key := range keeper.OwnKeys() {
-		keys = append(keys, trust.EncryptionKey{Name: key.Name, Secret: key.Secret})
+		keys = append(keys, trust.StorageKey{Name: key.Name, Secret: key.Secret})
 	}
 	return keys
 }

@@ -40,8 +40,8 @@ const (
 	// EncryptionKeyKept is how long the old key of what is stored is kept after nothing is stored any more that it has encrypted, unless more
 	// is asked for: until then whatever was being written with it is in the store, and is written again.
 	EncryptionKeyKept = 90 * time.Second
-	// FrontProxyKept is how long the old authority of front proxies is told of after the new one is used, if nothing else is asked for, and how long
-	// the new one is told of before it is used: aggregated servers follow the ConfigMap, and have a minute for it.
+	// FrontProxyKept is how long the old authority of front proxies is told of after the new one is used, if nothing else is asked for, and
+	// how long the new one is told of before it is used: aggregated servers follow the ConfigMap, and have a minute for it.
 	FrontProxyKept = time.Minute
 	// KeptMax bounds what may be asked for.
 	KeptMax = 10 * 365 * 24 * time.Hour

@@ -85,8 +85,8 @@ func (s State) Of(life string) State {
 	return s
 }
 
-// Follows fails with ErrTooOld or ErrRefused, and the names of members that could not follow a rotation of the kind. Of one that is away nobody knows: it
-// is waited for.
+// Follows fails with ErrTooOld or ErrRefused, and the names of members that could not follow a rotation. Of one that is away nobody knows:
+// it is waited for.
 func Follows(kind Kind, members []Member) error {
 	for _, m := range members {
 		held, why := m.find(kind)

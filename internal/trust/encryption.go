@@ -46,5 +46,5 @@ func (c *Cluster) newEncryptionConfig() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encryptionFileOf([]EncryptionKey{{name, key}})
+	return encryptionFileOf([]StorageKey{{name, key}})
 }

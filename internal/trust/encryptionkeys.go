@@ -27,15 +27,15 @@ var (
 	errEncryptionKey = errors.New("not a key that encrypts what is stored")
 )
 
-// EncryptionKey encrypts what is stored.
-type EncryptionKey struct {
+// StorageKey is a key that encrypts what is stored.
+type StorageKey struct {
 	// Name stands before each value that it has encrypted.
 	Name   string
 	Secret [EncryptionKeyBytes]byte
 }
 
 // ID is its name if servers have made it, and otherwise the name with a hash of the secret: it tells nothing of that.
-func (k EncryptionKey) ID() string {
+func (k StorageKey) ID() string {
 	if made := encryptionKeyName(k.Secret); k.Name != made {
 		return k.Name + "=" + made
 	}
@@ -51,10 +51,10 @@ func EncryptionKeyName(id string) string {
 }
 
 // String is its ID: it is printed without its secret.
-func (k EncryptionKey) String() string { return k.ID() }
+func (k StorageKey) String() string { return k.ID() }
 
 // GoString is its ID.
-func (k EncryptionKey) GoString() string { return k.ID() }
+func (k StorageKey) GoString() string { return k.ID() }
 
 func encryptionKeyName(secret [EncryptionKeyBytes]byte) string {
 	sum := sha256.Sum256(secret[:])
@@ -67,11 +67,11 @@ type writtenKey struct {
 	Secret string `json:"secret"`
 }
 
-func (k EncryptionKey) written() writtenKey {
+func (k StorageKey) written() writtenKey {
 	return writtenKey{k.Name, base64.StdEncoding.EncodeToString(k.Secret[:])}
 }
 
-func (w writtenKey) key() (k EncryptionKey, err error) {
+func (w writtenKey) key() (k StorageKey, err error) {
 	secret, err := base64.StdEncoding.DecodeString(w.Secret)
 	if err != nil || len(secret) != EncryptionKeyBytes || w.Name == "" || strings.Contains(w.Name, ":") {
 		return k, errEncryptionKey // the decoder's error may repeat a part of the text
@@ -83,7 +83,7 @@ func (w writtenKey) key() (k EncryptionKey, err error) {
 
 // MakeEncryptionKey makes the text of a key, and what it will be called.
 func MakeEncryptionKey() (text []byte, id string, err error) {
-	k := EncryptionKey{}
+	k := StorageKey{}
 	if _, err := rand.Read(k.Secret[:]); err != nil {
 		return nil, "", fmt.Errorf("encryption key: %w", err)
 	}
@@ -93,25 +93,25 @@ func MakeEncryptionKey() (text []byte, id string, err error) {
 }
 
 // Text is what ParseEncryptionKey reads: it is secret.
-func (k EncryptionKey) Text() ([]byte, error) { return json.Marshal(k.written()) }
+func (k StorageKey) Text() ([]byte, error) { return json.Marshal(k.written()) }
 
 // ParseEncryptionKey reads the text of a key.
-func ParseEncryptionKey(text []byte) (EncryptionKey, error) {
+func ParseEncryptionKey(text []byte) (StorageKey, error) {
 	var w writtenKey
 	if err := json.Unmarshal(text, &w); err != nil {
-		return EncryptionKey{}, errEncryptionKey
+		return StorageKey{}, errEncryptionKey
 	}
 	return w.key()
 }
 
-// EncryptionKeys are the keys by which the cluster encrypts what it stores; the first one encrypts, all decrypt. They are in encryption.yaml,
-// which is replaced as a whole; in a cluster that no folder keeps they end with the process. They are safe for concurrent use.
+// EncryptionKeys are the keys by which the cluster encrypts what it stores; the first one encrypts, all decrypt. They are in
+// encryption.yaml, which is replaced as a whole; in a cluster that no folder keeps they end with the process. They are safe for concurrent use.
 type EncryptionKeys struct {
 	file  string
-	first EncryptionKey
+	first StorageKey
 	mu    sync.Mutex
 	// memory has them if there is no file.
-	memory []EncryptionKey
+	memory []StorageKey
 }
 
 // EncryptionKeys are the cluster's own.
@@ -123,8 +123,8 @@ func (c *Cluster) EncryptionKeys() (*EncryptionKeys, error) {
 		if err != nil {
 			return nil, err
 		}
-		first := EncryptionKey{name, secret}
-		c.encryption = &EncryptionKeys{file: c.EncryptionFile(), first: first, memory: []EncryptionKey{first}}
+		first := StorageKey{name, secret}
+		c.encryption = &EncryptionKeys{file: c.EncryptionFile(), first: first, memory: []StorageKey{first}}
 	}
 	return c.encryption, nil
 }
@@ -140,7 +140,7 @@ func (k *EncryptionKeys) copied() *EncryptionKeys {
 }
 
 // Now are the keys at this moment, or ErrOwnEncryption. Servers may share the file, and people change it.
-func (k *EncryptionKeys) Now() ([]EncryptionKey, error) {
+func (k *EncryptionKeys) Now() ([]StorageKey, error) {
 	if k.file == "" {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -148,7 +148,7 @@ func (k *EncryptionKeys) Now() ([]EncryptionKey, error) {
 	}
 	text, err := os.ReadFile(k.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []EncryptionKey{k.first}, nil
+		return []StorageKey{k.first}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (k *EncryptionKeys) Now() ([]EncryptionKey, error) {
 }
 
 // Replace makes these the keys.
-func (k *EncryptionKeys) Replace(keys []EncryptionKey) error {
+func (k *EncryptionKeys) Replace(keys []StorageKey) error {
 	if len(keys) == 0 || len(keys) > encryptionKeysMax {
 		return fmt.Errorf("encryption keys: %d, want 1 to %d: remove from pki/encryption.yaml those that no backup needs", len(keys), encryptionKeysMax)
 	}
@@ -196,7 +196,7 @@ type encryptionBox struct {
 }
 
 // encryptionFileOf is the text of the file.
-func encryptionFileOf(keys []EncryptionKey) ([]byte, error) {
+func encryptionFileOf(keys []StorageKey) ([]byte, error) {
 	text := []byte(`# How this cluster's servers encrypt what they store. The first key encrypts; the others
 # are there to read with. It must be the same on all servers: docs/operations/access.md.
 apiVersion: apiserver.config.k8s.io/v1
@@ -222,7 +222,7 @@ resources:
 
 // parseEncryptionFile reads what encryptionFileOf has written, and nothing else: what it did not understand would be lost with the next
 // change.
-func parseEncryptionFile(text []byte) (keys []EncryptionKey, err error) {
+func parseEncryptionFile(text []byte) (keys []StorageKey, err error) {
 	var file encryptionFile
 	if err := yaml.UnmarshalStrict(text, &file); err != nil || len(file.Resources) != 1 {
 		return nil, ErrOwnEncryption
@@ -238,7 +238,7 @@ func parseEncryptionFile(text []byte) (keys []EncryptionKey, err error) {
 		if err != nil {
 			return nil, ErrOwnEncryption
 		}
-		if slices.ContainsFunc(keys, func(other EncryptionKey) bool { return other.Name == key.Name }) {
+		if slices.ContainsFunc(keys, func(other StorageKey) bool { return other.Name == key.Name }) {
 			return nil, ErrOwnEncryption
 		}
 		keys = append(keys, key)

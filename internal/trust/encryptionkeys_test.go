@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func makeEncryptionKey(t *testing.T) EncryptionKey {
+func makeEncryptionKey(t *testing.T) StorageKey {
 	t.Helper()
 	text, id, err := MakeEncryptionKey()
 	if err != nil {
@@ -28,32 +28,32 @@ func TestEncryptionKeysInAFile(t *testing.T) {
 	dir := t.TempDir()
 	c := must[*Cluster](t)(InitCluster(dir, nil, time.Now()))
 	keys := must[*EncryptionKeys](t)(c.EncryptionKeys())
-	first := must[[]EncryptionKey](t)(keys.Now())
-	if name, secret, _ := c.CA.EncryptionKey(); len(first) != 1 || first[0] != (EncryptionKey{name, secret}) {
+	first := must[[]StorageKey](t)(keys.Now())
+	if name, secret, _ := c.CA.EncryptionKey(); len(first) != 1 || first[0] != (StorageKey{name, secret}) {
 		t.Errorf("at first: %v", first)
 	}
-	theirs := EncryptionKey{Name: "theirs # a=b", Secret: [EncryptionKeyBytes]byte{1}}
+	theirs := StorageKey{Name: "theirs # a=b", Secret: [EncryptionKeyBytes]byte{1}}
 	if id := theirs.ID(); id == theirs.Name || EncryptionKeyName(id) != theirs.Name {
 		t.Errorf("%q", id)
 	}
-	want := []EncryptionKey{makeEncryptionKey(t), theirs, first[0]}
+	want := []StorageKey{makeEncryptionKey(t), theirs, first[0]}
 	if err := keys.Replace(want); err != nil {
 		t.Fatal(err)
 	}
 	other := must[*EncryptionKeys](t)(must[*Cluster](t)(LoadCluster(dir)).EncryptionKeys())
-	if got := must[[]EncryptionKey](t)(other.Now()); !slices.Equal(got, want) {
+	if got := must[[]StorageKey](t)(other.Now()); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if text := fmt.Sprintf("%v %+v %#v %s", want, want[0], want[0], want[0]); strings.Contains(text, want[0].written().Secret) || strings.Contains(text, "[1 0") {
 		t.Errorf("a secret is printed: %s", text)
 	}
-	if err := keys.Replace(make([]EncryptionKey, encryptionKeysMax+1)); err == nil {
+	if err := keys.Replace(make([]StorageKey, encryptionKeysMax+1)); err == nil {
 		t.Error("too many are taken")
 	}
 	if err := os.Remove(c.EncryptionFile()); err != nil {
 		t.Fatal(err)
 	}
-	if got := must[[]EncryptionKey](t)(keys.Now()); !slices.Equal(got, first) {
+	if got := must[[]StorageKey](t)(keys.Now()); !slices.Equal(got, first) {
 		t.Errorf("without the file: %v", got)
 	}
 }
@@ -65,25 +65,25 @@ func TestEncryptionKeysInMemory(t *testing.T) {
 		t.Error("a copy has keys that nobody asked for")
 	}
 	keys := must[*EncryptionKeys](t)(c.EncryptionKeys())
-	if err := keys.Replace([]EncryptionKey{makeEncryptionKey(t)}); err != nil {
+	if err := keys.Replace([]StorageKey{makeEncryptionKey(t)}); err != nil {
 		t.Fatal(err)
 	}
-	before := must[[]EncryptionKey](t)(keys.Now())
+	before := must[[]StorageKey](t)(keys.Now())
 	copied := must[*EncryptionKeys](t)(c.Copied().EncryptionKeys())
-	if got := must[[]EncryptionKey](t)(copied.Now()); !slices.Equal(got, before) {
+	if got := must[[]StorageKey](t)(copied.Now()); !slices.Equal(got, before) {
 		t.Errorf("the copy begins with %v, want %v", got, before)
 	}
-	if err := copied.Replace([]EncryptionKey{makeEncryptionKey(t), before[0]}); err != nil {
+	if err := copied.Replace([]StorageKey{makeEncryptionKey(t), before[0]}); err != nil {
 		t.Fatal(err)
 	}
-	if got := must[[]EncryptionKey](t)(keys.Now()); !slices.Equal(got, before) {
+	if got := must[[]StorageKey](t)(keys.Now()); !slices.Equal(got, before) {
 		t.Errorf("a change of the copy changed the first: %v", got)
 	}
 }
 
 // TestWhoseEncryptionFile: what people have written more into the file is not lost by a rotation.
 func TestWhoseEncryptionFile(t *testing.T) {
-	made, err := encryptionFileOf([]EncryptionKey{{Name: "a"}, {Name: "b"}})
+	made, err := encryptionFileOf([]StorageKey{{Name: "a"}, {Name: "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}

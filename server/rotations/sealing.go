@@ -30,8 +30,8 @@ const (
 
 // SealingKeys are the keys by which a cluster encrypts what it stores, the first one encrypts (trust.EncryptionKeys).
 type SealingKeys interface {
-	Now() ([]trust.EncryptionKey, error)
-	Replace(keys []trust.EncryptionKey) error
+	Now() ([]trust.StorageKey, error)
+	Replace(keys []trust.StorageKey) error
 }
 
 // SealingConfig is what a Sealing needs.
@@ -41,7 +41,7 @@ type SealingConfig struct {
 	Followed <-chan struct{}
 	// Reload puts in force what Keys are, and InForce is what is: none if the file says more than keys.
 	Reload  func(ctx context.Context) error
-	InForce func() []trust.EncryptionKey
+	InForce func() []trust.StorageKey
 	// Sealed is how many objects this server has that a key of the name has encrypted.
 	Sealed func(name string) int
 	// IsGiven says that the administrator has a configuration of his own.
@@ -140,7 +140,7 @@ func (s *Sealing) Follow(state rotation.State, keys rotation.Keys) error {
 
 // next are the keys that this server has to have, in their order: those that the state wants, the old one while something needs it, and
 // those that others have added.
-func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.EncryptionKey) (next []trust.EncryptionKey, err error) {
+func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.StorageKey) (next []trust.StorageKey, err error) {
 	_, wanted := state.Wanted()
 	if state.Phase == rotation.Drop && s.sealed(state.From) > 0 {
 		wanted = append(wanted, state.From)
@@ -162,14 +162,14 @@ func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.Enc
 	return next, nil
 }
 
-func find(id string, keys rotation.Keys, has []trust.EncryptionKey) (trust.EncryptionKey, error) {
+func find(id string, keys rotation.Keys, has []trust.StorageKey) (trust.StorageKey, error) {
 	for _, key := range has {
 		if key.ID() == id {
 			return key, nil
 		}
 	}
 	if len(keys[id]) == 0 {
-		return trust.EncryptionKey{}, fmt.Errorf("%w %s", errLacks, id)
+		return trust.StorageKey{}, fmt.Errorf("%w %s", errLacks, id)
 	}
 	return trust.ParseEncryptionKey(keys[id])
 }
