@@ -105,7 +105,8 @@ func ParseEncryptionKey(text []byte) (StorageKey, error) {
 }
 
 // EncryptionKeys are the keys by which the cluster encrypts what it stores; the first one encrypts, all decrypt. They are in
-// encryption.yaml, which is replaced as a whole; in a cluster that no folder keeps they end with the process. They are safe for concurrent use.
+// encryption.yaml, which is replaced as a whole; in a cluster that no folder keeps they end with the process. They are safe for
+// concurrent use.
 type EncryptionKeys struct {
 	file  string
 	first StorageKey
