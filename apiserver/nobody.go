@@ -30,7 +30,8 @@ func (s *Server) authenticateOnce(r *http.Request) (*authenticator.Response, boo
 // whyNobody is what is answered to a request that is nobody's: that its user was revoked, that his name has become another's, that his Node
 // is not there, or that this server cannot find out now who he is, upon which agents ask another. Nil: he is told that he is nobody.
 func whyNobody(err error) *apierrors.StatusError {
-	if errors.As(err, new(*revocation.Error)) || errors.Is(err, auth.ErrNodeKey) || errors.Is(err, auth.ErrNoNode) {
+	if errors.As(err, new(*revocation.Error)) || errors.Is(err, revocation.ErrAuthority) || errors.Is(err, auth.ErrNodeKey) ||
+		errors.Is(err, auth.ErrNoNode) {
 		return apierrors.NewUnauthorized(err.Error())
 	}
 	return storage.Unavailability(err)

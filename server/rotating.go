@@ -29,6 +29,7 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 		Mechanisms: map[rotation.Kind]rotations.Mechanism{
 			rotation.Serving:    &rotations.Certificates{Issued: keeper.Issued, Renew: keeper.Renew, Now: time.Now},
 			rotation.AccountKey: rotations.KeyRing{Ring: a.config.Trust.AccountKeys, Make: trust.MakeAccountKey},
+			rotation.CA:         a.authorityRing(),
 			rotation.GossipKey: rotations.KeyRing{
 				Ring: a.config.Trust.GossipKeys, Make: trust.MakeGossipKey,
 				Changed: func() error { return errors.Join(a.config.Trust.GossipKeys.Settle(), a.config.liveness.UseKeys()) },
@@ -41,8 +42,9 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 				IsTold: a.isFrontProxyTold,
 			},
 		},
-		Followed: func() { close(a.followed) },
-		CaughtUp: func(ctx context.Context) error { return a.access.RevocationsAt(ctx, a.storage.Revision()) },
+		Followed:    func() { close(a.followed) },
+		CaughtUp:    func(ctx context.Context) error { return a.access.RevocationsAt(ctx, a.storage.Revision()) },
+		Authorities: a.authorityFollowers(client),
 		Nodes: &rotations.Nodes{
 			Lacking: a.config.liveness.LackingKeys,
 			Away: func(ctx context.Context) ([]string, error) {

@@ -297,7 +297,7 @@ func (o *Options) checkToken(cluster *trust.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if token.Pin != cluster.CA.Pin() {
+	if !cluster.CA.Holds(token.Pin) {
 		return fmt.Errorf("%s: %w", o.TokenFile, errTokenFile)
 	}
 	return nil

@@ -233,7 +233,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	}
 	s.liveness, err = liveness.New(ctx, liveness.Config{
 		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Led: s.log.Led,
-		Identity: s.identity.live, Revoked: &s.revoked,
+		Identity: s.identity.live, Authority: s.config.Trust.CA, Revoked: &s.revoked,
 		Dial: s.config.Dial, Gossip: s.config.Gossip, Keys: s.config.Trust.GossipKeys, Follows: s.followsRotations,
 		Logger: s.config.Logger,
 	})
@@ -289,7 +289,7 @@ func openLog(ctx context.Context, config Config, i *identity, revoked *revocatio
 		servers = append(servers, raftstore.Server{ID: server.Name, Address: server.Endpoint})
 	}
 	return raftstore.Open(ctx, raftstore.Config{
-		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, Founded: foundedIn(config),
+		Name: i.self.Name, ClusterID: config.Trust.CA.ClusterID(), DataDir: config.DataDir, Founded: foundedIn(config),
 		InitialServers: servers, New: config.New, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
 		HoldFeatureLevel: config.HoldFeatureLevel, Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
@@ -330,7 +330,7 @@ func (s *Server) serve() error {
 	if err := http2buffer.Configure(s.http, &http2.Server{MaxConcurrentStreams: maxConcurrentStreams}); err != nil {
 		return err
 	}
-	s.http.TLSConfig.NextProtos = append(s.http.TLSConfig.NextProtos, peers.RaftProtocol)
+	s.http.TLSConfig.NextProtos = append(s.http.TLSConfig.NextProtos, peers.RaftProtocol, "http/1.1")
 	s.http.TLSNextProto[peers.RaftProtocol] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 		if err := trust.RequireServer(conn.ConnectionState()); err != nil {
 			s.noteNoServer(conn.RemoteAddr().String(), err)

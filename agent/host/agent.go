@@ -176,7 +176,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunLiveness(ctx, LivenessConfig{
 			NodeName: o.Name, Known: known, Identity: membership.Client(), Life: life,
-			Gossip: o.gossip(ip), GossipKeys: own.GossipKeys, revoked: shutOut.Judge, Logger: o.Logger,
+			Gossip: o.gossip(ip), GossipKeys: own.GossipKeys, revoked: shutOut.Judge, authorities: membership, Logger: o.Logger,
 			Gossiping: func(here string, servers []string) {
 				gossipPort.Store(reserved.PortOf(here))
 				traffic.Gossip(slices.Concat(servers, []string{here}))

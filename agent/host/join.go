@@ -39,6 +39,7 @@ func (o *Options) join(
 ) (*join.Membership, error) {
 	through := func(next http.RoundTripper) http.RoundTripper { return judge.Answers(life.Through(next)) }
 	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: known.Now, Through: through, Logger: o.Logger}
+	config.Believed = judge.Believe
 	if o.TokenFile != "" {
 		config.Token = o.token
 	}

@@ -46,7 +46,16 @@ type LivenessConfig struct {
 	Gossiping func(here string, servers []string)
 	Logger    *slog.Logger
 
+	// authorities says which authorities the agent believes, and is told which it is to believe; nil: it does not follow them.
+	authorities authorityKeeper
+
 	revoked *revocation.Judge // knows who is shut out: no session is held there, nor is he a member of the pool; nil: nobody is
+}
+
+// authorityKeeper is a join.Membership.
+type authorityKeeper interface {
+	AuthoritiesHeld() []string
+	Follow(authorities []byte)
 }
 
 // RunLiveness keeps a session and membership in the pool until ctx ends, and
@@ -72,6 +81,9 @@ func (c *LivenessConfig) run(ctx context.Context, http *http.Client) error {
 		keeper = c.keeper(&seeds)
 		client.RingHeld, client.Ring = keeper.held, keeper.take
 		group.Go(func() error { return keeper.run(ctx) })
+	}
+	if c.authorities != nil {
+		client.AuthoritiesHeld, client.Authorities = c.authorities.AuthoritiesHeld, c.authorities.Follow
 	}
 	client.GossipAddresses = func(addresses []string) {
 		changed := seeds.set(addresses)

@@ -15,6 +15,9 @@ import (
 func IdentityOf(request *http.Request, who user.Info) revocation.Identity {
 	id := revocation.OfUser(who.GetName(), who.GetExtra())
 	id.Key = keyOf(request)
+	if request.TLS != nil && len(request.TLS.VerifiedChains) > 0 {
+		id.Authority = revocation.OfChains(request.TLS.VerifiedChains)
+	}
 	return id
 }
 

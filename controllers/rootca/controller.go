@@ -16,8 +16,8 @@ import (
 const (
 	// Name is the ConfigMap that projected service account volumes refer to.
 	Name = "kube-root-ca.crt"
-	// bundleKey is its only key.
-	bundleKey = "ca.crt"
+	// Key is its only key.
+	Key = "ca.crt"
 	// descriptionKey is an annotation that tells people what the bundle is good for.
 	descriptionKey = "kubernetes.io/description"
 	description    = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. " +
@@ -85,7 +85,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 }
 
 func (c *controller) publish(ctx context.Context, namespace string) error {
-	data := map[string]string{bundleKey: string(c.bundle)}
+	data := map[string]string{Key: string(c.bundle)}
 	configMaps := c.env.Client.CoreV1().ConfigMaps(namespace)
 	found, err := c.bundles.Get(reconcile.Key{Namespace: namespace, Name: Name})
 	switch {

@@ -135,7 +135,8 @@ func cannotServe(response *http.Response) bool {
 func neverSent(err error) bool {
 	var op *net.OpError
 	var revoked *revocation.Error
-	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, clusterlife.ErrOther) || errors.As(err, &revoked)
+	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, clusterlife.ErrOther) || errors.As(err, &revoked) ||
+		errors.Is(err, revocation.ErrAuthority)
 }
 
 // Guarded makes transports that reach no server that judge knows to be revoked, and stay at none. A nil judge knows of none.

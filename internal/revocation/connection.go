@@ -18,7 +18,20 @@ func OfConnection(state tls.ConnectionState) Identity {
 	if len(state.VerifiedChains) == 0 {
 		return Identity{}
 	}
-	return OfCertificate(state.VerifiedChains[0][0])
+	who := OfCertificate(state.VerifiedChains[0][0])
+	who.Authority = OfChains(state.VerifiedChains)
+	return who
+}
+
+// OfChains is the authority at the end of the shortest of a certificate's chains, which were verified.
+func OfChains(chains [][]*x509.Certificate) string {
+	shortest := chains[0]
+	for _, chain := range chains[1:] {
+		if len(chain) < len(shortest) {
+			shortest = chain
+		}
+	}
+	return string(shortest[len(shortest)-1].SubjectKeyId)
 }
 
 // Guard makes connections with a configuration fail if the other side is revoked, beside what it verifies already.

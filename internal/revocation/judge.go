@@ -9,6 +9,8 @@ import (
 // Judge knows what is revoked now, and what is open. The zero value revokes nobody, as does nil. It is safe for concurrent use.
 type Judge struct {
 	list atomic.Pointer[List] // nil: nothing is revoked
+	// believed are the authorities that were and are believed, nil: none was dropped.
+	believed atomic.Pointer[map[string]bool]
 
 	mu   sync.Mutex
 	open map[*opened]struct{}
@@ -22,10 +24,13 @@ type opened struct {
 	ended chan struct{}
 }
 
-// Revoked fails with an *Error if somebody is revoked.
+// Revoked fails with an *Error if somebody is revoked, and with ErrAuthority if his certificate's authority was dropped.
 func (j *Judge) Revoked(who Identity) error {
 	if j == nil {
 		return nil
+	}
+	if j.dropped(who) {
+		return ErrAuthority
 	}
 	list := j.list.Load()
 	if list == nil {

@@ -15,6 +15,8 @@ type Identity struct {
 	Key string
 	// Token is the id of the token that is shown.
 	Token string
+	// Authority is what the certificate of the authority that has signed the one that is shown calls its key (OfChains).
+	Authority string
 }
 
 // What tokens say of themselves, as upstream writes it.

@@ -10,5 +10,8 @@
 // read nor change it; an older state that somebody puts back is followed. Servers follow it, and their leader acts on it
 // (server/rotations); apiserver/admission/rotations guards it.
 //
+// Of the certificate authority nodes are members too: whoever would miss it could not come back (Unsure). Before the old one is dropped all
+// states are sealed anew (Relock).
+//
 // Tested with tables: each phase with members that are away, that are too old, and with aborts.
 package rotation

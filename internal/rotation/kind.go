@@ -28,7 +28,7 @@ func Kinds() []Kind {
 }
 
 // Built are those that servers of this release can rotate.
-func Built() []Kind { return []Kind{Serving, AccountKey, GossipKey, EncryptionKey, FrontProxy} }
+func Built() []Kind { return []Kind{Serving, AccountKey, GossipKey, EncryptionKey, FrontProxy, CA} }
 
 const (
 	// AccountKeyKept is how long the old key of service accounts is trusted after the new one is used, if nothing else is asked for: the
@@ -70,9 +70,7 @@ func list(kinds []Kind) string {
 
 // instead is what to do about kinds that cannot be rotated.
 var instead = map[Kind]string{
-	CA:         "a new cluster, into which a backup is restored with --new-cluster, has another one",
-	FrontProxy: "its key follows from the CA's",
-	Tokens:     "each ends by itself, and nobody but you can hand out another: run 'setpoint token list', 'setpoint token create', and 'setpoint token delete ID' for each that is there",
+	Tokens: "each ends by itself, and nobody but you can hand out another: run 'setpoint token list', 'setpoint token create', and 'setpoint token delete ID' for each that is there",
 }
 
 // Validate fails with ErrKind or ErrNotBuilt.
@@ -116,6 +114,8 @@ func (k Kind) kept(wanted *time.Duration) (time.Duration, error) {
 		return EncryptionKeyKept, nil
 	case wanted == nil && k == FrontProxy:
 		return FrontProxyKept, nil
+	case wanted == nil && k == CA:
+		return CAKept, nil
 	case wanted == nil:
 		return 0, nil
 	case k == EncryptionKey && *wanted >= 0 && *wanted < EncryptionKeyKept:

@@ -25,6 +25,8 @@ type Held struct {
 	ToRewrite int `json:"toRewrite,omitempty"`
 	// Nodes are those with a session at this server that do not hold what it holds, at most LackingMax and one that says how many more.
 	Nodes []Lacking `json:"nodes,omitempty"`
+	// Sure are those with a session at this server that hold it, while the certificate authority is rotated.
+	Sure []string `json:"sure,omitempty"`
 }
 
 // LackingMax is how many nodes a server names.
@@ -35,6 +37,8 @@ type Lacking struct {
 	Node string `json:"node,omitempty"`
 	// TooOld says that its agent's release cannot.
 	TooOld bool `json:"tooOld,omitempty"`
+	// Away says that it holds no session with anybody.
+	Away bool `json:"away,omitempty"`
 	// Garbled says that its agent says of itself what no agent says.
 	Garbled bool `json:"garbled,omitempty"`
 	// More, if not 0, is how many nodes there are beside those that are named; TooOld says that there are such among them.
@@ -51,6 +55,8 @@ func (l Lacking) waiting(kind Kind) Waiting {
 		return Waiting{"node " + l.Node, "its agent says what no agent says: restart it, or revoke the node"}
 	case l.TooOld:
 		return Waiting{"node " + l.Node, tooOld(kind)}
+	case l.Away:
+		return Waiting{"node " + l.Node, isAway}
 	}
 	return Waiting{"node " + l.Node, notTaken}
 }
@@ -85,8 +91,8 @@ type Step struct {
 	Held bool `json:"-"`
 }
 
-// Plan says what comes next, by what the members say.
-func (s State) Plan(members []Member, now time.Time) Step {
+// Plan says what comes next, by what the members say. others are waited for beside them.
+func (s State) Plan(members []Member, now time.Time, others ...Waiting) Step {
 	if !s.UnderWay() {
 		return Step{}
 	}
@@ -96,7 +102,7 @@ func (s State) Plan(members []Member, now time.Time) Step {
 			step.Waits = append(step.Waits, Waiting{m.Name, why})
 		}
 	}
-	step.Waits = append(step.Waits, s.nodes(members)...)
+	step.Waits = append(append(step.Waits, s.nodes(members)...), others...)
 	step.Waits = append(step.Waits, s.rewriting(members)...)
 	lasts, all := s.lasts(), len(members) > 0 && len(step.Waits) == 0
 	switch {

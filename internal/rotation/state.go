@@ -129,3 +129,21 @@ func (s State) Wanted() (uses string, trusts []string) {
 	}
 	return s.To, []string{s.To}
 }
+
+// Relock is the text of a state, whatever it says, sealed anew: holders of the key that is used now can read it when the former one is
+// gone.
+func Relock(locker Locker, text string) (string, error) {
+	var whole stored
+	if err := json.Unmarshal([]byte(text), &whole); err != nil {
+		return "", fmt.Errorf("%w: %w", errState, err)
+	}
+	plain, err := locker.Unlock(sealedPurpose, whole.Sealed, whole.State)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errState, err)
+	}
+	if whole.Sealed, err = locker.Lock(sealedPurpose, plain, whole.State); err != nil {
+		return "", err
+	}
+	again, err := json.Marshal(whole)
+	return string(again), err
+}

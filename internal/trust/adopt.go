@@ -73,7 +73,7 @@ func stage(dir string, shared Shared, self Server, now time.Time) error {
 	if err := writeFile(filepath.Join(pki, fileJoining), []byte(self.Name+"\n"), secretMode); err != nil {
 		return err
 	}
-	ca, err := ParseCA(shared[fileCACert], shared[fileCAKey])
+	ca, err := loadCA(pki)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,10 +39,15 @@ const (
 	serialBits         = 127
 )
 
-// CA signs the certificates of one cluster. It is safe for concurrent use.
+// CA signs the certificates of one cluster. While it is replaced it has several authorities: the first one signs, all are believed
+// (AuthorityRing). It is safe for concurrent use.
 type CA struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+	now atomic.Pointer[authorities]
+	// founding is the authority that the cluster began with: other secrets follow from its key, and it names the cluster.
+	founding *Authority
+	// ring is nil of a derived one; follows is then the one from whose authorities those of this one follow.
+	ring    *AuthorityRing
+	follows *CA
 }
 
 // NewCA makes a certificate authority valid for ten years from now.
@@ -50,49 +56,39 @@ func NewCA(now time.Time) (*CA, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate authority key: %w", err)
 	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "setpoint-ca"},
-		NotAfter:              now.Add(caValidity),
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	self := &CA{certificate: template, key: key}
-	der, err := self.sign(template, &key.PublicKey, now, clockSkewAllowed)
+	first, err := makeAuthority(firstAuthority, key, now)
 	if err != nil {
 		return nil, err
 	}
-	self.certificate, err = x509.ParseCertificate(der)
-	return self, err
+	return caOf([]*Authority{first}, first), nil
 }
 
 // ParseCA reads a certificate authority from PEM.
 func ParseCA(certPEM, keyPEM []byte) (*CA, error) {
-	certificate, err := ParseCertificate(certPEM)
+	first, err := parseAuthority(certPEM, keyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("certificate authority: %w", err)
+		return nil, err
 	}
-	key, err := parseKey(keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("certificate authority key: %w", err)
-	}
-	if !key.PublicKey.Equal(certificate.PublicKey) {
-		return nil, fmt.Errorf("certificate authority: %w: key and certificate do not belong together", ErrBadPEM)
-	}
-	return &CA{certificate: certificate, key: key}, nil
+	return caOf([]*Authority{first}, first), nil
 }
 
-// CertPEM is the authority's certificate; it is no secret.
-func (ca *CA) CertPEM() []byte { return encodeCert(ca.certificate.Raw) }
+// CertPEM are the certificates of all that are believed, the one that signs first; they are no secret.
+func (ca *CA) CertPEM() []byte { return ca.current().certPEM }
 
 // KeyPEM is the authority's private key: whoever holds it can do everything in the cluster.
-func (ca *CA) KeyPEM() ([]byte, error) { return encodeKey(ca.key) }
+func (ca *CA) KeyPEM() ([]byte, error) { return encodeKey(ca.signing().key) }
 
 // Expires is when the authority ends, and all that it has signed.
-func (ca *CA) Expires() time.Time { return ca.certificate.NotAfter }
+func (ca *CA) Expires() time.Time { return ca.signing().certificate.NotAfter }
 
-// Pin is the hash by which join tokens name the authority: hex of SHA-256 over its DER form.
-func (ca *CA) Pin() string { return Pin(ca.certificate) }
+// Pin is the hash by which join tokens name the authority that signs: hex of SHA-256 over its DER form.
+func (ca *CA) Pin() string { return ca.signing().ID() }
+
+// Holds reports whether one of those that are believed has the hash.
+func (ca *CA) Holds(pin string) bool { return ca.current().at(pin) != nil }
+
+// ClusterID names the cluster for all time: the hash of the authority that it began with.
+func (ca *CA) ClusterID() string { return ca.founding.ID() }
 
 // Pin is the hash of a certificate as it stands in join tokens.
 func Pin(certificate *x509.Certificate) string {
@@ -124,13 +120,13 @@ func (ca *CA) issue(l leaf, now time.Time) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Identity{CertPEM: encodeCert(der), KeyPEM: keyPEM, CAPEM: ca.CertPEM()}, nil
+	return &Identity{CertPEM: encodeCert(der), KeyPEM: keyPEM, CAPEM: ca.CertPEM(), BehindPEM: ca.behindPEM()}, nil
 }
 
 func (ca *CA) signLeaf(l leaf, public any, now time.Time) ([]byte, error) {
 	template := &x509.Certificate{
 		Subject:  pkix.Name{CommonName: l.commonName, Organization: l.groups},
-		NotAfter: earlier(now.Add(leafValidity), ca.certificate.NotAfter),
+		NotAfter: earlier(now.Add(leafValidity), ca.signing().certificate.NotAfter),
 		KeyUsage: x509.KeyUsageDigitalSignature,
 	}
 	if l.client {
@@ -150,13 +146,17 @@ func (ca *CA) signLeaf(l leaf, public any, now time.Time) ([]byte, error) {
 }
 
 func (ca *CA) sign(template *x509.Certificate, public any, now time.Time, skewAllowed time.Duration) ([]byte, error) {
+	return ca.signing().sign(template, public, now, skewAllowed)
+}
+
+func (a *Authority) sign(template *x509.Certificate, public any, now time.Time, skewAllowed time.Duration) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
 	if err != nil {
 		return nil, fmt.Errorf("serial number: %w", err)
 	}
 	template.SerialNumber = serial.Add(serial, big.NewInt(1))
 	template.NotBefore = now.Add(-min(skewAllowed, template.NotAfter.Sub(now)/clockSkewPartOfLife))
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, public, ca.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, public, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)
 	}

@@ -17,6 +17,7 @@ const (
 	folderPKI       = "pki"
 	fileCACert      = "ca.crt"
 	fileCAKey       = "ca.key"
+	fileCARing      = "ca.ring"
 	fileAdminCert   = "admin.crt"
 	fileAdminKey    = "admin.key"
 	fileGossipKey   = "gossip.key"
@@ -87,7 +88,7 @@ func (c *Cluster) Copied() *Cluster {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &Cluster{
-		CA: c.CA, GossipKeys: c.GossipKeys.copied(), NodeToken: c.NodeToken, AccountKeys: c.AccountKeys.copied(), Admin: c.Admin,
+		CA: c.CA.copied(), GossipKeys: c.GossipKeys.copied(), NodeToken: c.NodeToken, AccountKeys: c.AccountKeys.copied(), Admin: c.Admin,
 		encryption: c.encryption.copied(),
 	}
 }
@@ -145,15 +146,8 @@ func (c *Cluster) issue(servers []Server, now time.Time) (err error) {
 // LoadCluster reads the trust material that InitCluster wrote; it changes nothing.
 func LoadCluster(dir string) (*Cluster, error) {
 	c := &Cluster{dir: dir}
-	certPEM, err := os.ReadFile(c.path(fileCACert))
-	if err != nil {
-		return nil, fmt.Errorf("load cluster: %w", err)
-	}
-	keyPEM, err := os.ReadFile(c.path(fileCAKey))
-	if err != nil {
-		return nil, fmt.Errorf("load cluster: %w", err)
-	}
-	if c.CA, err = ParseCA(certPEM, keyPEM); err != nil {
+	var err error
+	if c.CA, err = loadCA(filepath.Join(dir, folderPKI)); err != nil {
 		return nil, fmt.Errorf("load cluster %s: %w", dir, err)
 	}
 	if err := c.loadSecrets(false); err != nil {
@@ -239,7 +233,11 @@ func (c *Cluster) setNodeToken(text []byte) (err error) {
 	if c.NodeToken, err = ParseToken(string(text)); err != nil {
 		return err
 	}
-	if c.NodeToken.Role != RoleNode || c.NodeToken.Pin != c.CA.Pin() {
+	if c.NodeToken.Role == RoleNode && c.NodeToken.Pin == c.CA.ClusterID() && !c.CA.Holds(c.NodeToken.Pin) {
+		c.NodeToken = Token{} // of the authority that was dropped
+		return nil
+	}
+	if c.NodeToken.Role != RoleNode || !c.CA.Holds(c.NodeToken.Pin) {
 		return fmt.Errorf("%w: %s is no node's, or of another certificate authority", ErrBadToken, c.path(fileNodeToken))
 	}
 	return nil

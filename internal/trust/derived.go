@@ -24,13 +24,13 @@ const (
 // serve. Only the servers trust it, when they call a node: a certificate that a node
 // serves with can therefore not stand for a server, a webhook or anything else that
 // clients of the cluster call.
-func (ca *CA) NodeServing() (*CA, error) { return ca.derive(nodeServingAuthority) }
+func (ca *CA) NodeServing() (*CA, error) { return &CA{follows: ca}, nil }
 
 // derive makes a further authority for one purpose. Its key follows from the key of this
 // one and its certificate is the same to the byte each time, so all servers have it
 // without a further file.
-func (ca *CA) derive(name string) (*CA, error) {
-	key, err := ca.derivedKey(name)
+func (a *Authority) derive(name string) (*Authority, error) {
+	key, err := a.derivedKey(name)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func (ca *CA) derive(name string) (*CA, error) {
 	template := &x509.Certificate{
 		SerialNumber:          new(big.Int).SetBytes(sum[:serialBytes]),
 		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             ca.certificate.NotBefore,
-		NotAfter:              ca.certificate.NotAfter,
+		NotBefore:             a.certificate.NotBefore,
+		NotAfter:              a.certificate.NotAfter,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -53,11 +53,11 @@ func (ca *CA) derive(name string) (*CA, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	certificate, err := x509.ParseCertificate(der)
-	return &CA{certificate: certificate, key: key}, err
+	return &Authority{certificate: certificate, key: key}, err
 }
 
-func (ca *CA) derivedKey(name string) (*ecdsa.PrivateKey, error) {
-	secret, err := ca.key.Bytes()
+func (a *Authority) derivedKey(name string) (*ecdsa.PrivateKey, error) {
+	secret, err := a.key.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("key of %s: %w", name, err)
 	}

@@ -11,7 +11,8 @@
 //
 // A signature of the cluster's CA alone does not prove a role: code that accepts a replica's peer, or a server
 // that calls an agent, checks the group too (RequireServer). Two further authorities are derived from the
-// cluster's (derived.go): for front proxies, and for what nodes serve with, which only servers trust. Ring is a secret of
+// cluster's (derived.go): for front proxies, and for what nodes serve with, which only servers trust. CA has several
+// authorities while it is replaced (AuthorityRing): the first signs, all are believed. Ring is a secret of
 // which there are several values while it is replaced (the keys of service accounts). Live is
 // an identity that is renewed while connections are made with it. Shared is what all servers of a cluster have, and
 // what one that joins gets; its folder (Adopt) is there as a whole or not at all. Files with secrets have mode 0600

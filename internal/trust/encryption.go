@@ -24,11 +24,11 @@ func (c *Cluster) EncryptionFile() string {
 }
 
 // EncryptionKey is the first key by which the cluster encrypts Secrets: it follows from
-// the authority's key, so a trust folder from before there was such a file has it too, the
+// the key of the cluster's first authority, so a trust folder from before there was such a file has it too, the
 // same on all servers. Once the file exists, it says which keys there are, and another
 // authority changes nothing. The name tells keys of different clusters apart.
 func (ca *CA) EncryptionKey() (name string, key [EncryptionKeyBytes]byte, err error) {
-	secret, err := ca.key.Bytes()
+	secret, err := ca.founding.key.Bytes()
 	if err != nil {
 		return "", key, fmt.Errorf("encryption key: %w", err)
 	}

@@ -24,7 +24,7 @@ func TestEncryptionKey(t *testing.T) {
 	if otherName, otherKey, _ := other.CA.EncryptionKey(); otherName == name || otherKey == key {
 		t.Error("two clusters have one key")
 	}
-	if secret, err := cluster.CA.key.Bytes(); err != nil || string(secret) == string(key[:]) {
+	if secret, err := cluster.CA.signing().key.Bytes(); err != nil || string(secret) == string(key[:]) {
 		t.Error("the key is the CA's")
 	}
 	if err := os.WriteFile(cluster.EncryptionFile(), []byte("mine"), 0o600); err != nil {

@@ -14,7 +14,15 @@ const (
 // FrontProxy is the authority for the certificates by which servers prove to others that
 // they pass on requests of users. It must not be the cluster's own: whoever holds any of
 // its certificates could then name any user.
-func (ca *CA) FrontProxy() (*CA, error) { return ca.derive(frontProxyAuthority) }
+//
+// It follows from the key of the cluster's first authority for all time: its successors change nothing.
+func (ca *CA) FrontProxy() (*CA, error) {
+	proxies, err := ca.founding.derive(frontProxyAuthority)
+	if err != nil {
+		return nil, err
+	}
+	return caOf([]*Authority{proxies}, proxies), nil
+}
 
 // IssueFrontProxy makes the client identity of a server towards the servers behind it;
 // ca is a FrontProxy.

@@ -45,7 +45,7 @@ func TestFrontProxyIsTheSameOnAllServersAndNotTheCluster(t *testing.T) {
 	}
 	verify := func(authority *CA) error {
 		roots := x509.NewCertPool()
-		roots.AddCert(authority.certificate)
+		roots.AddCert(authority.signing().certificate)
 		_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 // Its configurations show this one certificate; those of Live show the newest.
 type Identity struct {
 	CertPEM, KeyPEM, CAPEM []byte
+	// BehindPEM are the certificates that a server shows behind its own; empty: the first one of CAPEM.
+	BehindPEM []byte
 }
 
 // ServerConfig is the TLS configuration of the API's listener. A client certificate is
@@ -22,11 +24,11 @@ func (id *Identity) ServerConfig() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := ParseCertificate(id.CAPEM)
+	behind, err := id.behind()
 	if err != nil {
 		return nil, err
 	}
-	config.Certificates[0].Certificate = append(config.Certificates[0].Certificate, authority.Raw)
+	config.Certificates[0].Certificate = append(config.Certificates[0].Certificate, behind...)
 	config.ClientAuth = tls.VerifyClientCertIfGiven
 	config.ClientCAs = pool
 	return config, nil
@@ -41,6 +43,22 @@ func (id *Identity) ClientConfig() (*tls.Config, error) {
 	config.RootCAs = pool
 	config.VerifyConnection = RequireServer
 	return config, nil
+}
+
+// behind are the certificates that are shown behind the own one.
+func (id *Identity) behind() (all [][]byte, err error) {
+	if len(id.BehindPEM) == 0 {
+		first, err := ParseCertificate(id.CAPEM)
+		if err != nil {
+			return nil, err
+		}
+		return [][]byte{first.Raw}, nil
+	}
+	certificates, err := ParseCertificates(id.BehindPEM)
+	for _, certificate := range certificates {
+		all = append(all, certificate.Raw)
+	}
+	return all, err
 }
 
 func (id *Identity) config() (*tls.Config, *x509.CertPool, error) {

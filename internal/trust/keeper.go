@@ -90,6 +90,27 @@ func (k *Keeper) Renew(now time.Time) error {
 	return k.live.Renew(id)
 }
 
+// FollowAuthorities makes the server's certificate, the administrator's and the kubeconfigs of the folder those of the cluster's
+// authorities of now. What is right already stays as it is.
+func (k *Keeper) FollowAuthorities(now time.Time) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id, err := k.cluster.Server(k.server, now)
+	if err != nil {
+		return fmt.Errorf("another certificate was not saved: %w", err)
+	}
+	if k.cluster.inMemory() {
+		id = k.cluster.kept(k.live.Identity(), id)
+	}
+	if !id.equal(k.live.Identity()) {
+		k.log.Info("the certificate is one of the authority that signs now, and all authorities are believed", "server", k.server.Name)
+		if err := k.live.Renew(id); err != nil {
+			return err
+		}
+	}
+	return errors.Join(k.cluster.CA.ring.Settle(), k.cluster.followAuthorities(now))
+}
+
 // Issued is when the server's certificate in use was made.
 func (k *Keeper) Issued() time.Time {
 	certificate, err := ParseCertificate(k.live.Identity().CertPEM)

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,8 +20,10 @@ type Live struct{ current atomic.Pointer[held] }
 
 type held struct {
 	id *Identity
-	// chain has the authority's certificate behind the own one.
+	// chain has the authorities' certificates behind the own one.
 	pair, chain *tls.Certificate
+	// pool are the authorities of those it talks to.
+	pool *x509.CertPool
 }
 
 // NewLive begins with an identity.
@@ -29,20 +32,20 @@ func NewLive(id *Identity) (*Live, error) {
 	return l, l.Renew(id)
 }
 
-// Renew makes new connections show another identity. The authority stays the same.
+// Renew makes new connections show another identity, and believe its authorities.
 func (l *Live) Renew(id *Identity) error {
-	config, _, err := id.config()
+	config, pool, err := id.config()
 	if err != nil {
 		return err
 	}
-	authority, err := ParseCertificate(id.CAPEM)
+	behind, err := id.behind()
 	if err != nil {
 		return err
 	}
 	pair := config.Certificates[0]
 	chain := pair
-	chain.Certificate = append(pair.Certificate[:1:1], authority.Raw)
-	l.current.Store(&held{id: id, pair: &pair, chain: &chain})
+	chain.Certificate = append(pair.Certificate[:1:1], behind...)
+	l.current.Store(&held{id: id, pair: &pair, chain: &chain, pool: pool})
 	return nil
 }
 
@@ -54,18 +57,51 @@ func (l *Live) Identity() *Identity {
 	return nil
 }
 
+// Pool are the authorities that are believed now; nil if there is no identity yet.
+func (l *Live) Pool() *x509.CertPool {
+	if h := l.current.Load(); h != nil {
+		return h.pool
+	}
+	return nil
+}
+
 // NeedsRenewal reports whether a third or less of the certificate's life is left.
 func (l *Live) NeedsRenewal(now time.Time) bool {
 	h := l.current.Load()
 	return h == nil || !farFromEnd(h.pair.Leaf, now)
 }
 
-// ServerConfig is Identity.ServerConfig with the newest certificate.
+// ServerConfig is Identity.ServerConfig with the newest certificate and authorities.
 func (l *Live) ServerConfig() (*tls.Config, error) {
-	return following(l.Identity().ServerConfig, func(h *held) *tls.Certificate { return h.chain }, l)
+	config, err := following(l.Identity().ServerConfig, func(h *held) *tls.Certificate { return h.chain }, l)
+	if err == nil {
+		l.judgeClients(config)
+	}
+	return config, err
 }
 
-// ClientConfig is Identity.ClientConfig with the newest certificate.
+// judgeClients makes a listener judge each client by the newest authorities. The configuration may be completed before it is used.
+func (l *Live) judgeClients(config *tls.Config) {
+	type judging struct {
+		pool   *x509.CertPool
+		config *tls.Config // nil: as it is
+	}
+	var last atomic.Pointer[judging]
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := judging{pool: l.Pool()}
+		if before := last.Load(); before != nil && before.pool == now.pool {
+			return before.config, nil
+		}
+		if now.pool != nil && !now.pool.Equal(config.ClientCAs) {
+			now.config = config.Clone()
+			now.config.GetConfigForClient, now.config.ClientCAs = nil, now.pool
+		}
+		last.Store(&now)
+		return now.config, nil
+	}
+}
+
+// ClientConfig is Identity.ClientConfig with the newest certificate. The authorities are those of now: who dials for long asks Pool.
 func (l *Live) ClientConfig() (*tls.Config, error) {
 	return following(l.Identity().ClientConfig, ownPair, l)
 }
@@ -81,7 +117,11 @@ func (l *Live) NodeClientConfig(node string, serving *CA) (*tls.Config, error) {
 // of the authority in caPEM; the handlers tell them apart. Who shows none has to prove otherwise who it is, to the handlers. l may have no
 // identity yet.
 func (l *Live) AgentConfig(caPEM []byte) (*tls.Config, error) {
-	return following(func() (*tls.Config, error) { return agentConfig(caPEM) }, ownPair, l)
+	config, err := following(func() (*tls.Config, error) { return agentConfig(caPEM) }, ownPair, l)
+	if err == nil {
+		l.judgeClients(config)
+	}
+	return config, err
 }
 
 func ownPair(h *held) *tls.Certificate { return h.pair }

@@ -12,6 +12,9 @@ import (
 // loadOrMakeCA writes the key before the certificate: a certificate on disk has its key.
 func loadOrMakeCA(dir string, now time.Time) (*CA, error) {
 	certPath, keyPath := filepath.Join(dir, fileCACert), filepath.Join(dir, fileCAKey)
+	if ca, err := loadAuthorities(dir); err != nil || ca != nil {
+		return ca, err
+	}
 	certPEM, err := os.ReadFile(certPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return makeCA(certPath, keyPath, now)
@@ -23,7 +26,12 @@ func loadOrMakeCA(dir string, now time.Time) (*CA, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseCA(certPEM, keyPEM)
+	ca, err := ParseCA(certPEM, keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	ca.keptIn(dir)
+	return ca, nil
 }
 
 func makeCA(certPath, keyPath string, now time.Time) (*CA, error) {
@@ -38,6 +46,7 @@ func makeCA(certPath, keyPath string, now time.Time) (*CA, error) {
 	if err := writeFile(keyPath, keyPEM, secretMode); err != nil {
 		return nil, err
 	}
+	ca.keptIn(filepath.Dir(certPath))
 	return ca, writeFile(certPath, ca.CertPEM(), publicMode)
 }
 
@@ -79,7 +88,7 @@ func (c *Cluster) readIdentity(certPath, keyPath string) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Identity{CertPEM: certPEM, KeyPEM: keyPEM, CAPEM: c.CA.CertPEM()}, nil
+	return &Identity{CertPEM: certPEM, KeyPEM: keyPEM, CAPEM: c.CA.CertPEM(), BehindPEM: c.CA.behindPEM()}, nil
 }
 
 // fresh reports whether an identity belongs to this authority, is a matching pair (a crash
@@ -89,7 +98,7 @@ func (c *Cluster) fresh(id *Identity, names []string, now time.Time) bool {
 		return false
 	}
 	certificate, err := ParseCertificate(id.CertPEM)
-	if err != nil || certificate.CheckSignatureFrom(c.CA.certificate) != nil {
+	if err != nil || !c.CA.hasSigned(certificate) {
 		return false
 	}
 	return covers(certificate, names) && farFromEnd(certificate, now)

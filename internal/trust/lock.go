@@ -13,12 +13,13 @@ import (
 // ErrLocked says that what is sealed was not sealed by a server of this cluster, for this purpose.
 var ErrLocked = errors.New("it was not sealed by a server of this cluster")
 
-// Locker encrypts so that only holders of an authority's key, which servers are, can read it.
+// Locker encrypts so that only holders of the key of the authority that signs, which servers are, can read it. It reads what holders of
+// another one that is believed have encrypted.
 type Locker struct{ CA *CA }
 
 // Lock encrypts text for a purpose, with bound beside it, which Unlock must be given to the letter.
 func (l Locker) Lock(purpose string, text, bound []byte) ([]byte, error) {
-	aead, err := l.locking(purpose)
+	aead, err := locking(l.CA.signing(), purpose)
 	if err != nil {
 		return nil, err
 	}
@@ -31,10 +32,20 @@ func (l Locker) Lock(purpose string, text, bound []byte) ([]byte, error) {
 
 // Unlock is the text of Lock.
 func (l Locker) Unlock(purpose string, sealed, bound []byte) ([]byte, error) {
-	aead, err := l.locking(purpose)
-	if err != nil {
-		return nil, err
+	for _, a := range l.CA.current().all {
+		aead, err := locking(a, purpose)
+		if err != nil {
+			return nil, err
+		}
+		text, err := unlock(aead, sealed, bound)
+		if err == nil {
+			return text, nil
+		}
 	}
+	return nil, ErrLocked
+}
+
+func unlock(aead cipher.AEAD, sealed, bound []byte) ([]byte, error) {
 	if len(sealed) < aead.NonceSize() {
 		return nil, ErrLocked
 	}
@@ -45,8 +56,8 @@ func (l Locker) Unlock(purpose string, sealed, bound []byte) ([]byte, error) {
 	return text, nil
 }
 
-func (l Locker) locking(purpose string) (cipher.AEAD, error) {
-	secret, err := l.CA.key.Bytes()
+func locking(a *Authority, purpose string) (cipher.AEAD, error) {
+	secret, err := a.key.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}

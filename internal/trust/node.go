@@ -122,8 +122,7 @@ func (n *Node) Valid(node string, now time.Time) bool {
 	if err != nil || certificate.Subject.CommonName != NodeUser(node) || now.After(certificate.NotAfter) {
 		return false
 	}
-	authority, err := ParseCertificate(n.Identity.CAPEM)
-	return err == nil && certificate.CheckSignatureFrom(authority) == nil
+	return n.Identity.signer() != nil
 }
 
 // NeedsRenewal reports whether a third or less of the life of one of the node's

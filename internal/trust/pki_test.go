@@ -83,8 +83,8 @@ func TestLeafDoesNotOutliveItsAuthority(t *testing.T) {
 	now := time.Now()
 	ca := newCA(t, now.Add(-caValidity+time.Hour))
 	certificate := must[*x509.Certificate](t)(ParseCertificate(must[*Identity](t)(ca.IssueAdmin(now)).CertPEM))
-	if certificate.NotAfter.After(ca.certificate.NotAfter) {
-		t.Errorf("%s is after %s", certificate.NotAfter, ca.certificate.NotAfter)
+	if certificate.NotAfter.After(ca.signing().certificate.NotAfter) {
+		t.Errorf("%s is after %s", certificate.NotAfter, ca.signing().certificate.NotAfter)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestSignNodeServing(t *testing.T) {
 			t.Errorf("it may be used for %v", got)
 		}
 		roots := x509.NewCertPool()
-		roots.AddCert(ca.certificate)
+		roots.AddCert(ca.signing().certificate)
 		if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now}); err == nil {
 			t.Error("whoever trusts the cluster trusts it")
 		}

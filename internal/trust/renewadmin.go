@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"bytes"
 	"crypto/x509"
 	"fmt"
 	"os"
@@ -19,9 +20,14 @@ import (
 func (c *Cluster) RenewAdmin(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if leaf := c.adminCertificate(); leaf != nil && farFromEnd(leaf, now) {
+	if leaf := c.adminCertificate(); leaf != nil && farFromEnd(leaf, now) && c.CA.hasSigned(leaf) {
 		return nil
 	}
+	return c.renewAdmin(now)
+}
+
+// renewAdmin is called with mu held.
+func (c *Cluster) renewAdmin(now time.Time) error {
 	admin, err := c.loadOrIssue(
 		c.path(fileAdminCert),
 		c.path(fileAdminKey),
@@ -74,7 +80,8 @@ func (c *Cluster) adminCertificate() *x509.Certificate {
 	return c.adminLeaf
 }
 
-// replaceAdmin gives the administrator's users of a kubeconfig another certificate.
+// replaceAdmin gives the administrator's users of a kubeconfig another certificate, and its clusters the authorities of now where they have
+// had some of them. What is right already is not written.
 func replaceAdmin(path string, admin *Identity) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -84,9 +91,9 @@ func replaceAdmin(path string, admin *Identity) error {
 	if err := yaml.Unmarshal(text, &config); err != nil {
 		return err
 	}
-	found := false
+	found := replaceAuthorities(&config, admin.CAPEM)
 	for i := range config.AuthInfos {
-		if user := &config.AuthInfos[i].AuthInfo; isAdmin(user.ClientCertificateData) {
+		if user := &config.AuthInfos[i].AuthInfo; isAdmin(user.ClientCertificateData) && !bytes.Equal(user.ClientCertificateData, admin.CertPEM) {
 			user.ClientCertificateData, user.ClientKeyData = admin.CertPEM, admin.KeyPEM
 			found = true
 		}

@@ -18,7 +18,7 @@ func (ca *CA) Sign(
 	der, err := ca.sign(&x509.Certificate{
 		Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
 		EmailAddresses: request.EmailAddresses, URIs: request.URIs,
-		NotAfter: earlier(now.Add(life), ca.certificate.NotAfter), KeyUsage: keyUsage, ExtKeyUsage: usages,
+		NotAfter: earlier(now.Add(life), ca.signing().certificate.NotAfter), KeyUsage: keyUsage, ExtKeyUsage: usages,
 		BasicConstraintsValid: true,
 	}, request.PublicKey, now, requestSkewAllowed)
 	if err != nil {

@@ -10,7 +10,21 @@ import (
 // Seal returns a proof that a holder of the authority's key, which only servers are, has written text for a purpose. SameSecret compares
 // two of them.
 func (ca *CA) Seal(purpose string, text []byte) ([]byte, error) {
-	secret, err := ca.key.Bytes()
+	return ca.signing().seal(purpose, text)
+}
+
+// HasSealed reports whether a holder of the key of one of the authorities that are believed has made the proof.
+func (ca *CA) HasSealed(purpose string, text, proof []byte, encoded func([]byte) []byte) bool {
+	for _, a := range ca.current().all {
+		if sum, err := a.seal(purpose, text); err == nil && SameSecret(encoded(sum), proof) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Authority) seal(purpose string, text []byte) ([]byte, error) {
+	secret, err := a.key.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
 	}

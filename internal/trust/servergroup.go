@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"bytes"
 	"crypto/x509"
 	"slices"
 	"strings"
@@ -22,5 +21,5 @@ func saysServer(certificate *x509.Certificate) bool {
 
 // IsServer reports whether a verified chain is that of a server of this authority's cluster.
 func (ca *CA) IsServer(chain []*x509.Certificate) bool {
-	return len(chain) > 1 && saysServer(chain[0]) && bytes.Equal(chain[len(chain)-1].Raw, ca.certificate.Raw)
+	return len(chain) > 1 && saysServer(chain[0]) && ca.current().believes(chain[len(chain)-1])
 }

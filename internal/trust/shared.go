@@ -15,7 +15,7 @@ const SharedBytesMax = 256 << 10
 // sharedFiles are what all servers have alike, and whether none can be without it.
 var sharedFiles = map[string]bool{
 	fileCACert: true, fileCAKey: true, fileGossipKey: true, fileAccountKey: true, fileFounded: true,
-	fileEncryption: false, fileNodeToken: false, fileGossipRing: false,
+	fileEncryption: false, fileNodeToken: false, fileGossipRing: false, fileCARing: false,
 }
 
 var (
@@ -48,7 +48,7 @@ func (c *Cluster) Shared() (Shared, error) {
 		}
 		shared[name] = text
 	}
-	return shared, shared.validate(c.CA.Pin())
+	return shared, shared.validate(c.CA.ClusterID())
 }
 
 // validate fails with ErrBadShared unless these are the files of the authority with the hash.
@@ -68,11 +68,11 @@ func (s Shared) validate(pin string) error {
 	if bytes > SharedBytesMax {
 		return fmt.Errorf("%w: it has more than %d KiB", ErrBadShared, SharedBytesMax>>10)
 	}
-	ca, err := ParseCA(s[fileCACert], s[fileCAKey])
+	ca, err := s.authority()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBadShared, err)
 	}
-	if ca.Pin() != pin {
+	if !ca.Holds(pin) && ca.ClusterID() != pin {
 		return fmt.Errorf("%w: it is of another certificate authority", ErrBadShared)
 	}
 	return nil

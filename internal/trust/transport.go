@@ -7,7 +7,7 @@ import (
 )
 
 // Transport sends requests over connections that show the newest certificate of an
-// identity. Without it they would go on over one connection for months, and a server
+// identity, to servers of its newest authorities. Without it they would go on over one connection for months, and a server
 // refuses a request whose connection has shown a certificate that has ended since.
 // Requests that run when the certificate is renewed, such as watches, go on.
 type Transport struct {
@@ -22,7 +22,11 @@ type Transport struct {
 
 // NewTransport makes transports with a configuration of live.
 func NewTransport(live *Live, config *tls.Config, transport func(*tls.Config) *http.Transport) *Transport {
-	return &Transport{live: live, make: func() *http.Transport { return transport(config) }}
+	return &Transport{live: live, make: func() *http.Transport {
+		newest := config.Clone()
+		newest.RootCAs = live.Pool()
+		return transport(newest)
+	}}
 }
 
 func (r *Transport) current() *http.Transport {

@@ -56,6 +56,8 @@ type Config struct {
 	// Led ends while this server has no leader; nil: it always has one.
 	Led      func() context.Context
 	Identity *trust.Live
+	// Authority is the cluster's: agents are told whom to believe. Nil: they are not.
+	Authority *trust.CA
 	// Revoked knows who is shut out: it is not asked, and no member of the pool. Nil: nobody is.
 	Revoked *revocation.Judge
 	// Dial reaches the others; nil: over the network.
@@ -108,7 +110,7 @@ func New(ctx context.Context, c Config) (*Liveness, error) {
 	l.sessions = session.NewService(session.ServiceConfig{
 		Table: l.table, Led: c.Led, Node: callingNode, GossipAddresses: l.GossipAddresses, Logger: c.Logger,
 		Servers: func() []string { return *l.voters.Load() },
-		Ring:    l.ring,
+		Ring:    l.ring, Authorities: l.authorities,
 	})
 	l.exchange = session.NewExchange(session.ExchangeConfig{Table: l.table, View: l.view, Logger: c.Logger})
 	keys := c.Keys.Told()

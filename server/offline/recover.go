@@ -221,5 +221,5 @@ func (o *Options) storedClusterID() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cluster.CA.Pin(), nil
+	return cluster.CA.ClusterID(), nil
 }

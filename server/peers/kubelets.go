@@ -37,6 +37,8 @@ type Kubelets struct {
 	serving    *trust.CA
 	mu         sync.Mutex
 	transports map[string]*http.Transport
+	// moment is that of the authorities that transports believe.
+	moment any
 }
 
 // NewKubelets dials as identity. serving is the authority for what nodes serve with.
@@ -82,6 +84,13 @@ func internalAddress(node *corev1.Node) (first string) {
 func (k *Kubelets) transport(node string) (*http.Transport, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if now := k.serving.Moment(); k.moment != now {
+		for _, t := range k.transports {
+			t.CloseIdleConnections() // the others close when they have been idle
+		}
+		clear(k.transports)
+		k.moment = now
+	}
 	if t, ok := k.transports[node]; ok {
 		return t, nil
 	}

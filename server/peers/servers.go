@@ -35,6 +35,7 @@ func RaftDialer(
 	}
 	return func(ctx context.Context, address, serverID string) (net.Conn, error) {
 		pinned := config.Clone()
+		pinned.RootCAs = identity.Pool()
 		pinned.ServerName = serverID // every server's certificate bears its name
 		conn, err := dial(ctx, "tcp", address)
 		if err != nil {

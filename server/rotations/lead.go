@@ -51,7 +51,8 @@ func (r *Rotations) pass(ctx context.Context) (pause time.Duration, something bo
 // step begins the next phase if all members hold what this one wants, or how long they have to; it says when to look again.
 func (r *Rotations) step(ctx context.Context, f followed) time.Duration {
 	now := r.config.Clock.Now()
-	step := f.state.Plan(r.members(ctx), now)
+	members := r.members(ctx)
+	step := f.state.Plan(members, now, r.waits(ctx, f.state, members)...)
 	switch {
 	case step.Held:
 		r.write(ctx, f, f.state.Held(r.config.Life(), now))
@@ -67,21 +68,24 @@ func (r *Rotations) step(ctx context.Context, f followed) time.Duration {
 func (r *Rotations) write(ctx context.Context, f followed, next rotation.State) {
 	text, err := next.Text(r.config.Locker, next.Needed(f.keys))
 	if err == nil {
-		err = r.replace(ctx, f.state.Kind, f.text, text)
+		err = r.replace(ctx, f.state.Kind, f.text, text, next.Kind == rotation.CA && next.Phase == rotation.Drop)
 	}
 	if err != nil && ctx.Err() == nil {
 		r.config.Logger.Warn("the next phase of a rotation was not written", "kind", f.state.Kind, "phase", next.Phase, "err", err)
 	}
 }
 
-// replace writes what is stored of a kind, unless somebody else has changed it.
-func (r *Rotations) replace(ctx context.Context, kind rotation.Kind, was, is string) error {
+// replace writes what is stored of a kind, unless somebody else has changed it. all says that the other kinds are sealed anew.
+func (r *Rotations) replace(ctx context.Context, kind rotation.Kind, was, is string, all bool) error {
 	_, err := r.table.Write(ctx, metav1.NamespaceSystem, rotation.ConfigMapName, func(v *storage.View) (*storage.Change, error) {
 		if v.Current == nil || v.Current.Object().(*corev1.ConfigMap).Data[string(kind)] != was {
 			return nil, nil // the follower will tell
 		}
 		next := v.Current.Copy().(*corev1.ConfigMap)
 		next.Data[string(kind)] = is
+		if all {
+			r.relock(next.Data)
+		}
 		return &storage.Change{Object: next}, nil
 	})
 	return err

@@ -82,7 +82,8 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 		err = r.store(ctx, list, state, keys)
 		stored = err == nil
 	}
-	progress := rotation.Progress{State: state, Step: state.Plan(members, r.config.Clock.Now()), Changed: changed}
+	step := state.Plan(members, r.config.Clock.Now(), r.waits(ctx, state, members)...)
+	progress := rotation.Progress{State: state, Step: step, Changed: changed}
 	if changed {
 		progress.Waits = nil // nobody has had the time yet
 	}

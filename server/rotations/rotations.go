@@ -61,7 +61,10 @@ type Config struct {
 	// Followed, if not nil, is called once, when this server has followed the newest state of all kinds but the keys of gossip.
 	Followed func()
 	// Nodes hold the keys of gossip too; nil: none do.
-	Nodes  *Nodes
+	Nodes *Nodes
+	// Authorities say who has to follow the rotation of the certificate authority beside the members; nil: nobody has to.
+	Authorities *Authorities
+
 	Clock  clock.WithTicker
 	Logger *slog.Logger
 }
@@ -301,6 +304,9 @@ func (r *Rotations) Held() []rotation.Held {
 		}
 		if kind == rotation.GossipKey && r.config.Nodes != nil {
 			held.Nodes = r.config.Nodes.Lacking()
+		}
+		if kind == rotation.CA && r.config.Authorities != nil {
+			held.Nodes, held.Sure = r.config.Authorities.held(r.now[kind])
 		}
 		all = append(all, held)
 	}

@@ -460,7 +460,7 @@ func TestWhoCannotFollow(t *testing.T) {
 		}{
 			{Order{Kind: rotation.AccountKey, Order: Begin}, rotation.ErrTooOld},
 			{Order{Kind: rotation.AccountKey, Order: "x"}, ErrOrder},
-			{Order{Kind: rotation.CA, Order: Begin}, rotation.ErrNotBuilt},
+			{Order{Kind: rotation.EncryptionKey, Order: Begin}, rotation.ErrNotBuilt},
 			{Order{Kind: rotation.Serving, Order: Begin}, rotation.ErrNotBuilt}, // these servers have no certificates
 			{Order{Kind: "x", Order: Status}, rotation.ErrKind},
 		} {

@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 	"errors"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -25,7 +26,33 @@ import (
 	"github.com/setpoint-io/setpoint/server/monitors"
 )
 
+// runControllers begins anew when other authorities are believed, since controllers publish them.
 func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwork.Network) error {
+	for {
+		replaced := c.Trust.CA.Replaced()
+		running, cancel := context.WithCancel(ctx)
+		stop := make(chan struct{})
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			select {
+			case <-replaced:
+				cancel()
+			case <-stop:
+			}
+		})
+		err := c.controllersOnce(running, term, pods)
+		close(stop)
+		watching.Wait()
+		again := running.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !again {
+			return err
+		}
+		c.Logger.Info("the controllers begin anew: they publish other certificate authorities")
+	}
+}
+
+func (c *Config) controllersOnce(ctx context.Context, term uint64, pods podnetwork.Network) error {
 	config := c.Door.Config(inprocess.Controllers, term)
 	config.Transport = loops.Tap{Next: config.Transport, Actions: c.Parts.Controllers.Actions}
 	client, err := kubernetes.NewForConfig(config)

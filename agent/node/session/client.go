@@ -54,7 +54,11 @@ type Client struct {
 	// that says what it is to hold instead. Neither may block for long.
 	RingHeld func() RingHeld
 	Ring     func(Ring)
-	Logger   *slog.Logger
+	// AuthoritiesHeld, if set, are the hashes of the authorities that the agent believes, that of its own certificates first: each message
+	// says them. Authorities, if set, is called with an answer that says which it is to believe instead, in PEM. Neither may block for long.
+	AuthoritiesHeld func() []string
+	Authorities     func(pem []byte)
+	Logger          *slog.Logger
 
 	instance string
 	counter  uint64
@@ -142,6 +146,9 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 // hear takes an answer and returns when to ping next.
 func (c *Client) hear(answer *sessionpb.KeepResponse) time.Duration {
 	another := c.hearRing(answer.GetGossipRing())
+	if told := answer.GetAuthoritiesPem(); len(told) > 0 && c.Authorities != nil {
+		c.Authorities(told)
+	}
 	if c.GossipAddresses != nil {
 		addresses := answer.GetGossipAddresses()
 		c.GossipAddresses(addresses[:min(len(addresses), gossipAddressesMax)])

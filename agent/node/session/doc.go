@@ -10,8 +10,8 @@
 // that holds a session judges it; when that server falls silent for 15 s, its sessions count as broken at that
 // moment. A server without a leader sends its agents elsewhere; which
 // servers there are follows SetServers. Agents learn from their server where servers gossip, and which
-// voters there are, host:port, and which keys of gossip they are to hold (Ring): each message of an agent says what
-// its keys are called. Nothing is written
+// voters there are, host:port, and which keys of gossip they are to hold (Ring), and whom to believe (Authorities): each
+// message of an agent says what its keys and authorities are called. Nothing is written
 // to the log: a table lives in memory and is rebuilt from agents and peers. No clocks are compared: servers
 // exchange ages.
 //

@@ -45,6 +45,10 @@ func (h RingHeld) equal(other RingHeld) bool {
 type Reported struct {
 	Node string
 	Held RingHeld
+	// Authorities are the hashes of those that it believes, that of its own certificates first. None: its release cannot replace them.
+	// Told says that it was told others since it has said that.
+	Authorities []string
+	Told        bool
 	// Garbled says that it has said what no agent says: what it holds is unknown.
 	Garbled bool
 }
@@ -57,7 +61,7 @@ func (s *Service) Reports() []Reported {
 	var all []Reported
 	for st := range s.held {
 		if st.node != "" {
-			all = append(all, Reported{Node: st.node, Held: st.ring, Garbled: st.garbled})
+			all = append(all, Reported{Node: st.node, Held: st.ring, Authorities: st.authorities, Told: st.told, Garbled: st.garbled})
 		}
 	}
 	slices.SortFunc(all, func(a, b Reported) int {
@@ -72,6 +76,10 @@ func (s *Service) note(st *stream, node string, message *sessionpb.KeepRequest) 
 	defer s.mu.Unlock()
 	st.node = node
 	st.ring, st.garbled = ringHeldOf(message)
+	st.authorities, st.told = message.GetAuthorities(), false
+	if authoritiesGarbled(st.authorities) {
+		st.authorities, st.garbled = nil, true
+	}
 }
 
 // ringHeldOf is what a message says; more than any ring has, or longer names, is garbled.
@@ -108,6 +116,9 @@ func (c *Client) request() *sessionpb.KeepRequest {
 	if c.RingHeld != nil {
 		held := c.RingHeld()
 		message.GossipLabel, message.GossipKeyIds = held.Label, held.IDs
+	}
+	if c.AuthoritiesHeld != nil {
+		message.Authorities = c.AuthoritiesHeld()
 	}
 	return message
 }

@@ -37,8 +37,11 @@ type ServiceConfig struct {
 	Servers func() []string
 	// Ring are the keys of gossip that the agent of a node is to hold, and what they are called; nil: it gets none now. They are told to
 	// agents that hold others. Nil: nobody is told.
-	Ring   func(node string) (*Ring, RingHeld)
-	Logger *slog.Logger
+	Ring func(node string) (*Ring, RingHeld)
+	// Authorities are the certificates that the agent of a node is to believe, in PEM, and their hashes, the one that signs first; none: it
+	// is told none now. They are told to agents that hold others. Nil: nobody is told.
+	Authorities func(node string) (pem []byte, hashes []string)
+	Logger      *slog.Logger
 }
 
 // Service holds the sessions of agents.
@@ -56,6 +59,9 @@ type stream struct {
 	// node and ring are what its agent has said last; node is "" before that. The Service's mu guards them.
 	node string
 	ring RingHeld
+	// authorities are the hashes of those that it believes; told: it was told others since.
+	authorities []string
+	told        bool
 	// garbled: it has said what none says.
 	garbled bool
 }
@@ -208,7 +214,9 @@ func (s *Service) hold(
 }
 
 func (s *Service) answer(st *stream) *sessionpb.KeepResponse {
-	answer := &sessionpb.KeepResponse{DeadlineMilliseconds: pingGrace.Milliseconds(), GossipRing: s.ringFor(st)}
+	answer := &sessionpb.KeepResponse{
+		DeadlineMilliseconds: pingGrace.Milliseconds(), GossipRing: s.ringFor(st), AuthoritiesPem: s.authoritiesFor(st),
+	}
 	if s.config.GossipAddresses != nil {
 		answer.GossipAddresses = s.config.GossipAddresses()
 	}

@@ -183,7 +183,7 @@ func sameCluster(trustDir, text string) error {
 	if err != nil {
 		return err
 	}
-	if cluster.CA.Pin() != token.Pin {
+	if !cluster.CA.Holds(token.Pin) {
 		return errOther
 	}
 	return nil

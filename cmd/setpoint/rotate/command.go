@@ -41,7 +41,8 @@ begins the rotation and returns: --status says how far it is, --abort goes back 
              extension-apiserver-authentication of kube-system, and have a minute for that before the new one is used, and before the old
              one goes
 
-The other kinds, ` + "`ca`, `tokens`" + `, are refused, each with what to do instead.`
+` + longCA + `
+The kind tokens is refused, with what to do instead.`
 
 const examples = `  setpoint rotate sa-key
   setpoint rotate sa-key --status
@@ -86,7 +87,8 @@ func (s *Shell) Command() *cobra.Command {
 	cmd.Flags().BoolVar(&o.status, "status", false, "only say how far it is, and who is waited for")
 	cmd.Flags().BoolVar(&o.abort, "abort", false, "go back to the old one")
 	cmd.Flags().DurationVar(&o.keepOld, "keep-old", rotation.AccountKeyKept,
-		"of sa-key, of gossip-key (there 0s), of front-proxy (there 1m) and of encryption-key (there 90s, or more), how long the old one is trusted after the new one is used; asked again, it changes the "+
+		"of sa-key, of ca (there 168h), of gossip-key (there 0s), of front-proxy (there 1m) and of encryption-key (there 90s, or more), how long the old one is "+
+			"trusted after the new one is used; asked again, it changes the "+
 			"rotation that is under way")
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
@@ -123,7 +125,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return o.Print(cmd.OutOrStdout(), o.output, progress, func(w io.Writer) error {
-		_, err := fmt.Fprintln(o.Escaped(w), line(order, progress))
+		_, err := fmt.Fprintln(o.Escaped(w), line(order, progress)+endingWithCA(order, progress))
 		return err
 	})
 }

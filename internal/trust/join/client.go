@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,15 +26,15 @@ const answerMaxBytes = 64 << 10
 type question struct {
 	request
 	keyPEM []byte
-	// pin names the authority that the server must have.
-	pin string
+	// pins name the authorities of which the server must have one.
+	pins []string
 	// shown is the certificate that the connection shows, if any.
 	shown []tls.Certificate
 	// through, if not nil, wraps the transport.
 	through func(http.RoundTripper) http.RoundTripper
 }
 
-func newQuestion(node string, keyPEM []byte, pin string) (*question, error) {
+func newQuestion(node string, keyPEM []byte, pins ...string) (*question, error) {
 	if err := trust.ValidateNodeName(node); err != nil {
 		return nil, err
 	}
@@ -41,19 +42,19 @@ func newQuestion(node string, keyPEM []byte, pin string) (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &question{request: request{CSRPEM: string(requestPEM), NodeName: node}, keyPEM: keyPEM, pin: pin}, nil
+	return &question{request: request{CSRPEM: string(requestPEM), NodeName: node}, keyPEM: keyPEM, pins: pins}, nil
 }
 
 func (q *question) at(ctx context.Context, server string) (*trust.Node, error) {
 	answer, err := q.post(ctx, server)
 	if err != nil {
-		return nil, explainClocks(ctx, server, q.pin, err)
+		return nil, explainClocks(ctx, server, q.pins, err)
 	}
-	return accept(answer, q.keyPEM, q.pin)
+	return accept(answer, q.keyPEM, q.pins)
 }
 
 func (q *question) post(ctx context.Context, server string) (answer response, err error) {
-	client, done := pinnedClient(server, q.pin, false, q.shown)
+	client, done := pinnedClient(server, q.pins, false, q.shown)
 	defer done()
 	if q.through != nil {
 		client.Transport = q.through(client.Transport)
@@ -106,13 +107,13 @@ func refusal(code int, text []byte) error {
 	return fmt.Errorf("%d: %s", code, status.Message)
 }
 
-// accept checks what the server sent: it must be signed by the pinned authority and valid now.
-func accept(answer response, keyPEM []byte, pin string) (*trust.Node, error) {
-	authority, err := trust.ParseCertificate([]byte(answer.CAPEM))
+// accept checks what the server sent: a pinned authority must be among those that are believed, and the certificate valid now.
+func accept(answer response, keyPEM []byte, pins []string) (*trust.Node, error) {
+	authorities, err := trust.ParseCertificates([]byte(answer.CAPEM))
 	if err != nil {
 		return nil, err
 	}
-	if trust.Pin(authority) != pin {
+	if !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool { return slices.Contains(pins, trust.Pin(a)) }) {
 		return nil, ErrWrongCluster
 	}
 	certificate, err := trust.ParseCertificate([]byte(answer.CertPEM))
@@ -136,9 +137,9 @@ func accept(answer response, keyPEM []byte, pin string) (*trust.Node, error) {
 	return trust.NewNode([]byte(answer.CertPEM), []byte(answer.ServingPEM), keyPEM, []byte(answer.CAPEM), *answer.GossipKeys)
 }
 
-// pinnedClient trusts the authority with the pin and nothing else. With anyTime it does not
+// pinnedClient trusts the authorities with the pins and nothing else. With anyTime it does not
 // mind certificates being outdated: fit for asking the time, for nothing more.
-func pinnedClient(server, pin string, anyTime bool, shown []tls.Certificate) (client *http.Client, done func()) {
+func pinnedClient(server string, pins []string, anyTime bool, shown []tls.Certificate) (client *http.Client, done func()) {
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {
 		host = server
@@ -149,17 +150,19 @@ func pinnedClient(server, pin string, anyTime bool, shown []tls.Certificate) (cl
 		Certificates: shown,
 		// The authority is not known yet; VerifyConnection checks it by its hash, and all the rest.
 		InsecureSkipVerify: true,
-		VerifyConnection:   func(state tls.ConnectionState) error { return verifyPinned(state, host, pin, anyTime) },
+		VerifyConnection:   func(state tls.ConnectionState) error { return verifyPinned(state, host, pins, anyTime) },
 	}}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &http.Client{Transport: transport, CheckRedirect: refuse}, transport.CloseIdleConnections
 }
 
-func verifyPinned(state tls.ConnectionState, host, pin string, anyTime bool) error {
-	roots := x509.NewCertPool()
+// verifyPinned takes what the server shows as a way to a pinned authority too: while the authority is replaced, each has signed the other.
+func verifyPinned(state tls.ConnectionState, host string, pins []string, anyTime bool) error {
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	found := false
 	for _, certificate := range state.PeerCertificates {
-		if trust.Pin(certificate) == pin {
+		between.AddCert(certificate)
+		if slices.Contains(pins, trust.Pin(certificate)) {
 			roots.AddCert(certificate)
 			found = true
 		}
@@ -168,7 +171,7 @@ func verifyPinned(state tls.ConnectionState, host, pin string, anyTime bool) err
 		return ErrWrongCluster
 	}
 	leaf := state.PeerCertificates[0]
-	options := x509.VerifyOptions{Roots: roots, DNSName: host}
+	options := x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: host}
 	if anyTime {
 		options.CurrentTime = leaf.NotBefore
 	}
@@ -182,7 +185,7 @@ func verifyPinned(state tls.ConnectionState, host, pin string, anyTime bool) err
 
 // explainClocks finds out, for a certificate that is not valid now, how far this clock is
 // from the server's. It asks for a public page and sends no secret.
-func explainClocks(ctx context.Context, server, pin string, cause error) error {
+func explainClocks(ctx context.Context, server string, pins []string, cause error) error {
 	invalid, ok := errors.AsType[x509.CertificateInvalidError](cause)
 	if !ok || invalid.Reason != x509.Expired {
 		return cause
@@ -191,7 +194,7 @@ func explainClocks(ctx context.Context, server, pin string, cause error) error {
 	if time.Now().Before(invalid.Cert.NotBefore) {
 		what = "is not yet valid"
 	}
-	difference, err := askClock(ctx, server, pin)
+	difference, err := askClock(ctx, server, pins)
 	if err != nil {
 		return fmt.Errorf("%w: the server's certificate %s: %w", ErrClocksDiffer, what, err)
 	}
@@ -207,12 +210,12 @@ func explainClocks(ctx context.Context, server, pin string, cause error) error {
 }
 
 // askClock returns the server's time minus this machine's.
-func askClock(ctx context.Context, server, pin string) (time.Duration, error) {
+func askClock(ctx context.Context, server string, pins []string) (time.Duration, error) {
 	call, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+server+"/version", nil)
 	if err != nil {
 		return 0, err
 	}
-	client, done := pinnedClient(server, pin, true, nil)
+	client, done := pinnedClient(server, pins, true, nil)
 	defer done()
 	reply, err := client.Do(call)
 	if err != nil {

@@ -164,7 +164,7 @@ func shownFor(r *http.Request, node string) *x509.Certificate {
 
 func (h *handler) judge(ctx context.Context, text string) (trust.Token, error) {
 	token, err := trust.ParseToken(text)
-	if err != nil || token.Role != trust.RoleNode || token.Pin != h.config.Authority.Pin() {
+	if err != nil || token.Role != trust.RoleNode || !h.config.Authority.Holds(token.Pin) {
 		return trust.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
 	}
 	admitted, err := h.config.Admits(ctx, token)

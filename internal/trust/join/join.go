@@ -89,11 +89,11 @@ func Renew(ctx context.Context, servers []string, name string, node *trust.Node)
 func renew(
 	ctx context.Context, servers []string, name string, node *trust.Node, through func(http.RoundTripper) http.RoundTripper,
 ) (*trust.Node, error) {
-	authority, err := trust.ParseCertificate(node.Identity.CAPEM)
+	pins, err := node.Identity.Pins()
 	if err != nil {
 		return nil, err
 	}
-	ask, err := newQuestion(name, node.Identity.KeyPEM, trust.Pin(authority))
+	ask, err := newQuestion(name, node.Identity.KeyPEM, pins...)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type Membership struct {
 	// client is what the agent shows to servers; serving, which may hold nothing yet,
 	// what it shows to those that call it.
 	client, serving trust.Live
+	// told are the authorities that servers have told last.
+	told told
 }
 
 // MembershipConfig is who an agent is, and where it keeps what it holds.
@@ -35,6 +37,8 @@ type MembershipConfig struct {
 	Token func(context.Context) (string, error)
 	// Through, if not nil, wraps the transport of each request to a server.
 	Through func(http.RoundTripper) http.RoundTripper
+	// Believed, if not nil, is told what the authorities call their keys that are believed from now on.
+	Believed func(keyIDs []string)
 	// Logger hears of renewals and of what fails. It is required.
 	Logger *slog.Logger
 }
@@ -43,7 +47,7 @@ type MembershipConfig struct {
 // otherwise the machine joins with a token, and with the key that it has had if it had
 // one. It fails as Join does, and with ErrNoToken or ErrCertificateEnded.
 func Open(ctx context.Context, config MembershipConfig) (*Membership, error) {
-	m := &Membership{config: config}
+	m := &Membership{config: config, told: told{wake: make(chan struct{}, 1)}}
 	node, err := trust.LoadNode(config.DataDir)
 	missing := ErrNoToken
 	switch {
@@ -82,6 +86,9 @@ func (m *Membership) join(ctx context.Context, token string) error {
 
 func (m *Membership) use(node *trust.Node) error {
 	m.held = node
+	if m.config.Believed != nil {
+		m.config.Believed(node.Identity.AuthorityKeyIDs())
+	}
 	if node.Serving != nil {
 		if err := m.serving.Renew(node.Serving); err != nil {
 			return err
@@ -124,12 +131,19 @@ func (m *Membership) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
+		case <-m.told.wake:
 		}
 	}
 }
 
 func (m *Membership) renew(ctx context.Context, now time.Time) error {
-	if !m.held.NeedsRenewal(now) {
+	news := m.told.newest()
+	signs, err := m.believe(news)
+	if err != nil {
+		return err
+	}
+	if signs && !m.held.NeedsRenewal(now) {
+		m.told.taken(news)
 		return nil
 	}
 	if !m.held.Valid(m.config.NodeName, now) {
@@ -141,5 +155,12 @@ func (m *Membership) renew(ctx context.Context, now time.Time) error {
 	}
 	node.GossipKeys = m.held.GossipKeys // the session keeps them
 	m.config.Logger.Info("the node's certificates were renewed", "node", m.config.NodeName, "expires", node.Identity.Expires())
-	return errors.Join(m.use(node), node.Save(m.config.DataDir))
+	if err := errors.Join(m.use(node), node.Save(m.config.DataDir)); err != nil {
+		return err
+	}
+	if signs, err = m.believe(news); err == nil && !signs {
+		return errOtherSigner
+	}
+	m.told.taken(news)
+	return err
 }

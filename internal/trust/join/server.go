@@ -64,14 +64,14 @@ func isOfOlderServer(err error) bool {
 }
 
 func (g *Granted) ask(ctx context.Context, server string, asked serverRequest) error {
-	client, done := pinnedClient(server, g.Pin, false, nil)
+	client, done := pinnedClient(server, []string{g.Pin}, false, nil)
 	defer done()
 	var answer serverResponse
 	if err := post(ctx, client, "https://"+server+ServerPath, asked, &answer, sharedAnswerMaxBytes); err != nil {
 		if isOfOlderServer(err) {
 			return ErrOlderServer
 		}
-		return explainClocks(ctx, server, g.Pin, err)
+		return explainClocks(ctx, server, []string{g.Pin}, err)
 	}
 	g.Shared, g.Servers = answer.Files, nil
 	for _, member := range answer.Servers {

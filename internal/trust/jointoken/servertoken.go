@@ -81,12 +81,18 @@ func ValidateServer(wanted Wanted) error {
 
 // seal proves that a server has made the token, with this end and this number of servers.
 func seal(ca *trust.CA, secret *corev1.Secret, token trust.Token) ([]byte, error) {
-	text := strings.Join([]string{
-		token.Secret, string(secret.Data[bootstrapapi.BootstrapTokenExpirationKey]), string(secret.Data[nodesMaxKey]),
-	}, "\n")
-	sum, err := ca.Seal(sealPurpose, []byte(text))
-	return []byte(hex.EncodeToString(sum)), err
+	sum, err := ca.Seal(sealPurpose, sealed(secret, token))
+	return encodedSeal(sum), err
 }
+
+// sealed is what the proof is over.
+func sealed(secret *corev1.Secret, token trust.Token) []byte {
+	return []byte(strings.Join([]string{
+		token.Secret, string(secret.Data[bootstrapapi.BootstrapTokenExpirationKey]), string(secret.Data[nodesMaxKey]),
+	}, "\n"))
+}
+
+func encodedSeal(sum []byte) []byte { return []byte(hex.EncodeToString(sum)) }
 
 // AdmitServer fails with join.ErrServerTokenRefused unless the token lets servers in now.
 func AdmitServer(ctx context.Context, client kubernetes.Interface, ca *trust.CA, token trust.Token, now time.Time) error {
@@ -96,7 +102,7 @@ func AdmitServer(ctx context.Context, client kubernetes.Interface, ca *trust.CA,
 
 // admitted is the Secret of a token that lets servers in now.
 func admitted(ctx context.Context, client kubernetes.Interface, ca *trust.CA, token trust.Token, now time.Time) (*corev1.Secret, error) {
-	if token.Role != trust.RoleServer || token.Pin != ca.Pin() {
+	if token.Role != trust.RoleServer || !ca.Holds(token.Pin) {
 		return nil, join.ErrServerTokenRefused
 	}
 	name := bootstrapapi.BootstrapTokenSecretPrefix + token.ID()
@@ -107,12 +113,9 @@ func admitted(ctx context.Context, client kubernetes.Interface, ca *trust.CA, to
 	if err != nil {
 		return nil, err
 	}
-	want, err := seal(ca, secret, token)
-	if err != nil {
-		return nil, err
-	}
 	end, ends := time.Parse(time.RFC3339, string(secret.Data[bootstrapapi.BootstrapTokenExpirationKey]))
-	if !trust.SameSecret(want, secret.Data[sealKey]) || ends != nil || !now.Before(end) || secret.DeletionTimestamp != nil {
+	isOurs := ca.HasSealed(sealPurpose, sealed(secret, token), secret.Data[sealKey], encodedSeal)
+	if !isOurs || ends != nil || !now.Before(end) || secret.DeletionTimestamp != nil {
 		return nil, join.ErrServerTokenRefused
 	}
 	return secret, nil

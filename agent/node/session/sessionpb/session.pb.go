@@ -90,8 +90,11 @@ type KeepRequest struct {
 	Goodbye bool `protobuf:"varint,3,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
 	// What the agent holds of gossip: the label of the pool, and what its keys are called, the one in use first. Never a key. None: the
 	// agent's release cannot replace keys.
-	GossipLabel   string   `protobuf:"bytes,4,opt,name=gossip_label,json=gossipLabel,proto3" json:"gossip_label,omitempty"`
-	GossipKeyIds  []string `protobuf:"bytes,5,rep,name=gossip_key_ids,json=gossipKeyIds,proto3" json:"gossip_key_ids,omitempty"`
+	GossipLabel  string   `protobuf:"bytes,4,opt,name=gossip_label,json=gossipLabel,proto3" json:"gossip_label,omitempty"`
+	GossipKeyIds []string `protobuf:"bytes,5,rep,name=gossip_key_ids,json=gossipKeyIds,proto3" json:"gossip_key_ids,omitempty"`
+	// The hashes of the certificate authorities that the agent believes, that of its own certificates first. None: the agent's release
+	// cannot replace them.
+	Authorities   []string `protobuf:"bytes,6,rep,name=authorities,proto3" json:"authorities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -161,6 +164,13 @@ func (x *KeepRequest) GetGossipKeyIds() []string {
 	return nil
 }
 
+func (x *KeepRequest) GetAuthorities() []string {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
+}
+
 type KeepResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How long the server waits for the next message before it holds the session for lost.
@@ -170,9 +180,12 @@ type KeepResponse struct {
 	// Where the API is served by the voters of the log, "host:port"; empty: the server does not tell.
 	Servers []string `protobuf:"bytes,3,rep,name=servers,proto3" json:"servers,omitempty"`
 	// What the agent is to hold of gossip, if that is something else than it has said.
-	GossipRing    *GossipRing `protobuf:"bytes,4,opt,name=gossip_ring,json=gossipRing,proto3" json:"gossip_ring,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	GossipRing *GossipRing `protobuf:"bytes,4,opt,name=gossip_ring,json=gossipRing,proto3" json:"gossip_ring,omitempty"`
+	// The certificates of the authorities that the agent is to believe, in PEM, if they are others than it has said: the first one signs
+	// now, and the agent has its certificates renewed if they are of another.
+	AuthoritiesPem []byte `protobuf:"bytes,5,opt,name=authorities_pem,json=authoritiesPem,proto3" json:"authorities_pem,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *KeepResponse) Reset() {
@@ -229,6 +242,13 @@ func (x *KeepResponse) GetServers() []string {
 func (x *KeepResponse) GetGossipRing() *GossipRing {
 	if x != nil {
 		return x.GossipRing
+	}
+	return nil
+}
+
+func (x *KeepResponse) GetAuthoritiesPem() []byte {
+	if x != nil {
+		return x.AuthoritiesPem
 	}
 	return nil
 }
@@ -633,19 +653,21 @@ var File_agent_node_session_sessionpb_session_proto protoreflect.FileDescriptor
 
 const file_agent_node_session_sessionpb_session_proto_rawDesc = "" +
 	"\n" +
-	"*agent/node/session/sessionpb/session.proto\x12\x13setpoint.session.v1\"\xa6\x01\n" +
+	"*agent/node/session/sessionpb/session.proto\x12\x13setpoint.session.v1\"\xc8\x01\n" +
 	"\vKeepRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\x04R\acounter\x12\x18\n" +
 	"\agoodbye\x18\x03 \x01(\bR\agoodbye\x12!\n" +
 	"\fgossip_label\x18\x04 \x01(\tR\vgossipLabel\x12$\n" +
-	"\x0egossip_key_ids\x18\x05 \x03(\tR\fgossipKeyIds\"\xca\x01\n" +
+	"\x0egossip_key_ids\x18\x05 \x03(\tR\fgossipKeyIds\x12 \n" +
+	"\vauthorities\x18\x06 \x03(\tR\vauthorities\"\xf3\x01\n" +
 	"\fKeepResponse\x123\n" +
 	"\x15deadline_milliseconds\x18\x01 \x01(\x03R\x14deadlineMilliseconds\x12)\n" +
 	"\x10gossip_addresses\x18\x02 \x03(\tR\x0fgossipAddresses\x12\x18\n" +
 	"\aservers\x18\x03 \x03(\tR\aservers\x12@\n" +
 	"\vgossip_ring\x18\x04 \x01(\v2\x1f.setpoint.session.v1.GossipRingR\n" +
-	"gossipRing\"6\n" +
+	"gossipRing\x12'\n" +
+	"\x0fauthorities_pem\x18\x05 \x01(\fR\x0eauthoritiesPem\"6\n" +
 	"\n" +
 	"GossipRing\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x12\n" +

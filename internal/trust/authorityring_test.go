@@ -1,0 +1,155 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestTheAuthorityIsReplaced step by step, while a server goes on: whoever believes the old one alone is served until it is dropped, whoever
+// believes the new one alone from when it is believed, and certificates of each count as long as it is believed.
+func TestTheAuthorityIsReplaced(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	cluster := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
+	keeper := must[*Keeper](t)(NewKeeper(cluster, testServer, now, slog.New(slog.DiscardHandler)))
+	api := must[*tls.Config](t)(keeper.Live().ServerConfig())
+	_, encryption, err := cluster.CA.EncryptionKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, firstPEM, proxies := cluster.CA.Pin(), cluster.CA.CertPEM(), must[*CA](t)(cluster.CA.FrontProxy()).CertPEM()
+	old := must[*Identity](t)(cluster.CA.IssueNode("a", now))
+	locked := must[[]byte](t)(Locker{cluster.CA}.Lock("test", []byte("text"), nil))
+	text, second, err := MakeAuthority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := cluster.CA.Ring()
+	secondPEM := []byte(must[*CA](t)(authoritiesOnly(text)).CertPEM())
+	follow := func(err error) {
+		t.Helper()
+		if err := errors.Join(err, keeper.FollowAuthorities(now)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := func(when string, own *Identity, caPEM []byte, want bool) {
+		t.Helper()
+		client := *own
+		client.CAPEM = caPEM
+		config := must[*tls.Config](t)(must[*Live](t)(NewLive(&client)).ClientConfig()) // it shows its certificate whatever the server believes
+		config.ServerName = "server-1"
+		serverErr, clientErr := handshake(api, config)
+		if got := serverErr == nil && clientErr == nil; got != want {
+			t.Errorf("%s: served %t, want %t: %v, %v", when, got, want, serverErr, clientErr)
+		}
+	}
+	served("before", old, firstPEM, true)
+
+	_, err = ring.Add(text)
+	follow(err)
+	served("trust, who believes the old one", old, firstPEM, true)
+	served("trust, who believes the new one", old, secondPEM, true)
+	if cluster.CA.Pin() != first {
+		t.Error("another one signs already")
+	}
+
+	follow(ring.Use(second))
+	fresh := must[*Identity](t)(cluster.CA.IssueNode("a", now))
+	served("use, who believes the old one", old, firstPEM, true)
+	served("use, who believes the new one", fresh, secondPEM, true)
+	served("use, the new certificate, who believes the old one", fresh, firstPEM, true)
+	if leaf := must[*x509.Certificate](t)(ParseCertificate(keeper.Live().Identity().CertPEM)); !cluster.CA.hasSigned(leaf) {
+		t.Error("the server's certificate is of the old one")
+	}
+	loaded := must[*Cluster](t)(LoadCluster(dir))
+	if loaded.CA.Pin() != second || !loaded.CA.Holds(first) || loaded.CA.ClusterID() != first {
+		t.Errorf("the folder has %v", loaded.CA.Ring().IDs())
+	}
+	plain := must[*CA](t)(ParseCA(must[[]byte](t)(os.ReadFile(filepath.Join(dir, "pki", "ca.crt"))), must[[]byte](t)(os.ReadFile(filepath.Join(dir, "pki", "ca.key")))))
+	if plain.Pin() != second {
+		t.Error("ca.crt is not the one that signs")
+	}
+
+	follow(ring.Drop(first))
+	served("drop, the old certificate", old, secondPEM, false)
+	served("drop, who believes the old one", fresh, firstPEM, false)
+	served("drop", fresh, secondPEM, true)
+	_, after, err := cluster.CA.EncryptionKey()
+	if err != nil || after != encryption || cluster.CA.ClusterID() != first || !bytes.Equal(must[*CA](t)(cluster.CA.FrontProxy()).CertPEM(), proxies) {
+		t.Errorf("what follows from the first one has changed: %v", err)
+	}
+	if _, err := (Locker{cluster.CA}).Unlock("test", locked, nil); !errors.Is(err, ErrLocked) {
+		t.Errorf("what the dropped one has locked: %v", err)
+	}
+	kubeconfig := must[[]byte](t)(os.ReadFile(filepath.Join(dir, AdminKubeconfig)))
+	want := must[[]byte](t)(Kubeconfig(cluster.Admin, []Server{testServer}))
+	if !bytes.Equal(kubeconfig, want) || !bytes.Equal(cluster.Admin.CAPEM, secondPEM) {
+		t.Errorf("the administrator's kubeconfig is not of the new one:\n%s", kubeconfig)
+	}
+	again := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
+	if again.CA.Pin() != second || again.CA.Holds(first) || again.NodeToken != (Token{}) {
+		t.Errorf("started again: %v, %v", again.CA.Ring().IDs(), again.NodeToken)
+	}
+	if err := again.Founded().Save([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Shared(); err != nil {
+		t.Errorf("a server that joins: %v", err)
+	}
+}
+
+// authoritiesOnly is a CA of a text of MakeAuthority.
+func authoritiesOnly(text []byte) (*CA, error) {
+	all, _, err := parseAuthorities(text)
+	if err != nil {
+		return nil, err
+	}
+	return caOf(all, all[0]), nil
+}
+
+// TestAnAgentKeepsTheOrder: the authority of its own certificate is first, which earlier releases believe alone.
+func TestAnAgentKeepsTheOrder(t *testing.T) {
+	now := time.Now()
+	ca := must[*CA](t)(NewCA(now))
+	own := must[*Identity](t)(ca.IssueNode("a", now))
+	text, second, err := MakeAuthority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = must[string](t)(ca.Ring().Add(text))
+	if caPEM, signs, err := SignerFirst(own, ca.CertPEM()); err != nil || !signs || !bytes.Equal(caPEM, ca.CertPEM()) {
+		t.Errorf("trust: %t, %v", signs, err)
+	}
+	before := ca.CertPEM()
+	if err := ca.Ring().Use(second); err != nil {
+		t.Fatal(err)
+	}
+	if caPEM, signs, err := SignerFirst(own, ca.CertPEM()); err != nil || signs || !bytes.Equal(caPEM, before) {
+		t.Errorf("use: %t, %v", signs, err)
+	}
+}
+
+// TestFilesOfAuthorities: whatever is none is refused, and no key is in the error.
+func TestFilesOfAuthorities(t *testing.T) {
+	text, _, err := MakeAuthority(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := MakeAuthority(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := bytes.Replace(text, []byte("["), append([]byte("["), append(text[len(`{"authorities":[`):len(text)-2], ',')...), 1)
+	mixed := append(bytes.Clone(text[:len(text)/3]), other[len(text)/3:]...)
+	for name, bad := range map[string][]byte{"nothing": nil, "none": []byte(`{}`), "twice": twice, "mixed": mixed, "no JSON": []byte("-----BEGIN")} {
+		if all, _, err := parseAuthorities(bad); err == nil || bytes.Contains([]byte(err.Error()), []byte("BEGIN")) {
+			t.Errorf("%s: %d, %v", name, len(all), err)
+		}
+	}
+}
