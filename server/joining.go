@@ -15,17 +15,18 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // joinService certifies machines that join and nodes that renew.
 func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
-	tokens := auth.NewBootstrapTokens(a.storage)
+	known := auth.NewBootstrapTokens(a.storage)
 	// It has seats of its own: those of clients without a name are anybody's.
 	return apiserver.Service{Prefix: join.Path, Traffic: apiserver.Streams, Handler: join.NewHandler(join.HandlerConfig{
 		Authority: a.config.Trust.CA, Serving: a.config.identity.nodeServing, GossipKeys: a.config.Trust.GossipKeys.Told,
 		Services: a.config.PodNetwork.ServiceRanges(),
-		Admits: func(ctx context.Context, token trust.Token) (bool, error) {
-			return jointoken.Judge(ctx, client, a.config.Trust.NodeToken, token, tokens.Admits)
+		Admits: func(ctx context.Context, token tokens.Token) (bool, error) {
+			return jointoken.Judge(ctx, client, a.config.Trust.NodeToken, token, known.Admits)
 		},
 		Take:    func(ctx context.Context, id, node string) error { return jointoken.Take(ctx, client, id, node) },
 		Claim:   join.Names{Nodes: client.CoreV1().Nodes()}.Claim,
@@ -42,10 +43,10 @@ func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 func (a *api) joinServerService(client kubernetes.Interface) apiserver.Service {
 	authority := a.config.Trust.CA
 	return apiserver.Service{Prefix: join.ServerPath, Traffic: apiserver.Streams, Handler: join.NewServerHandler(join.ServerHandlerConfig{
-		Admit: func(ctx context.Context, token trust.Token) error {
+		Admit: func(ctx context.Context, token tokens.Token) error {
 			return jointoken.AdmitServer(ctx, client, authority, token, a.storage.Now())
 		},
-		Take: func(ctx context.Context, token trust.Token, server trust.Server) error {
+		Take: func(ctx context.Context, token tokens.Token, server trust.Server) error {
 			return jointoken.TakeServer(ctx, client, authority, token, server, a.storage.Now())
 		},
 		Free:    func(ctx context.Context, name string) error { return nameIsNoNodes(ctx, client, name) },

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
@@ -129,7 +130,7 @@ func (s *site) testTokensEnd(t *testing.T) {
 	if _, err := s.options(t, "late", t.TempDir(), token.Token).Join(t.Context()); !errors.Is(err, join.ErrTokenRefused) {
 		t.Errorf("a token that was deleted: %v", err)
 	}
-	old, err := trust.NewToken(trust.RoleNode, s.cluster.CA.Pin())
+	old, err := tokens.New(tokens.RoleNode, s.cluster.CA.Pin())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func (s *site) testSoManyNames(t *testing.T) {
 // testNamesByRequest: whoever asks by a CertificateSigningRequest gets no other names than who joins, and counts for the same token.
 func (s *site) testNamesByRequest(t *testing.T) {
 	token := s.tokenFor(t, 1)
-	parsed, err := trust.ParseToken(token.Token)
+	parsed, err := tokens.Parse(token.Token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +359,7 @@ func (s *site) testFirstToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end, err := time.Parse(time.RFC3339, string(secret.Data["expiration"])); err != nil || time.Until(end) > trust.TokenLife {
+	if end, err := time.Parse(time.RFC3339, string(secret.Data["expiration"])); err != nil || time.Until(end) > tokens.Life {
 		t.Errorf("it ends at %s (%v)", end, err)
 	}
 	if _, err := jointoken.Delete(t.Context(), s.client, first.ID()); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
@@ -88,7 +89,7 @@ func TestJoiningAsAServer(t *testing.T) {
 	if joined, err := trust.LoadCluster(dir); err != nil || joined.CA.Pin() != s.cluster.CA.Pin() || !joined.Joining() {
 		t.Errorf("it has no trust folder: %v", err)
 	}
-	other, err := trust.NewToken(trust.RoleServer, strings.Repeat("0", 64))
+	other, err := tokens.New(tokens.RoleServer, strings.Repeat("0", 64))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestJoiningAsAServer(t *testing.T) {
 		"an agent's token, called a server's":  {"server-3", "192.0.2.3:6443", "server." + s.cluster.CA.Pin() + "." + secretOf(agents), join.ErrServerTokenRefused, "token create --for server"},
 		"another cluster's token":              {"server-3", "192.0.2.3:6443", other.Text(), join.ErrWrongCluster, "belongs to another cluster"},
 		"a deleted token":                      {"server-3", "192.0.2.3:6443", deleted.Token, join.ErrServerTokenRefused, "token create --for server"},
-		"no token":                             {"server-3", "192.0.2.3:6443", "", trust.ErrBadToken, ""},
+		"no token":                             {"server-3", "192.0.2.3:6443", "", tokens.ErrBad, ""},
 		"a member's name":                      {"server-1", "192.0.2.3:6443", servers.Token, join.ErrRefused, "is a server of the cluster already"},
 		"the name of one that joins elsewhere": {"server-2", "192.0.2.3:6443", servers.Token, join.ErrRefused, "choose another --name"},
 		"a node's name":                        {"node-1", "192.0.2.3:6443", servers.Token, join.ErrRefused, "is a node"},

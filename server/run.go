@@ -26,6 +26,8 @@ import (
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/sdnotify"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/kubeconfigs"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/server/access"
@@ -190,7 +192,7 @@ func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 	if err != nil {
 		return errors.Join(judgeStart(err), stopAudit())
 	}
-	if err := trust.LinkKubeconfig(o.DataDir, o.trustDir(), trust.AdminKubeconfig); err != nil {
+	if err := kubeconfigs.Link(o.DataDir, o.trustDir(), trust.AdminKubeconfig); err != nil {
 		o.Logger.Warn("setpoint kubectl will not find this cluster by itself", "err", err)
 	}
 	return errors.Join(o.waitFor(ctx, server, cluster), server.Stop(), stopAudit())
@@ -293,7 +295,7 @@ func (o *Options) checkToken(cluster *trust.Cluster) error {
 	if err != nil {
 		return err
 	}
-	token, err := trust.ParseToken(string(text))
+	token, err := tokens.Parse(string(text))
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // TestNothingIsTakenFromARevokedServer: neither does a machine become a node by one that the kept list names, nor is a certificate
@@ -114,7 +115,7 @@ func aServerThatSigns(t *testing.T) (endpoint, token string) {
 	}
 	server := httptest.NewUnstartedServer(join.NewHandler(join.HandlerConfig{
 		Authority: cluster.CA, Serving: serving, GossipKeys: cluster.GossipKeys.Told, Servers: func() []trust.Server { return servers },
-		Admits: func(_ context.Context, shown trust.Token) (bool, error) { return shown == cluster.NodeToken, nil },
+		Admits: func(_ context.Context, shown tokens.Token) (bool, error) { return shown == cluster.NodeToken, nil },
 		Claim:  func(context.Context, string, string, bool) error { return nil },
 		Take:   func(context.Context, string, string) error { return nil },
 	}))

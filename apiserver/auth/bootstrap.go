@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
-	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // What a Secret of a bootstrap token is called and holds, as upstream has it.
@@ -44,7 +44,7 @@ func NewBootstrapTokens(store *storage.Store) BootstrapTokens { return Bootstrap
 
 // Admits reports whether a token lets machines join at this moment, on whatever server it
 // was made or deleted. An error says that this cannot be found out now.
-func (b BootstrapTokens) Admits(ctx context.Context, token trust.Token) (bool, error) {
+func (b BootstrapTokens) Admits(ctx context.Context, token tokens.Token) (bool, error) {
 	secret, err := b.secret(ctx, token.ID(), "")
 	if err != nil || secret == nil {
 		return false, err
@@ -87,7 +87,7 @@ func (b BootstrapTokens) AuthenticateToken(ctx context.Context, token string) (*
 // opens reports whether the secret is that of the token and is good for this use.
 func opens(secret *corev1.Secret, id, key string, now time.Time) bool {
 	if secret.Type != bootstrapSecretType || secret.DeletionTimestamp != nil || string(secret.Data["token-id"]) != id ||
-		!trust.SameSecret(secret.Data["token-secret"], []byte(key)) || string(secret.Data["usage-bootstrap-authentication"]) != "true" {
+		!tokens.SameSecret(secret.Data["token-secret"], []byte(key)) || string(secret.Data["usage-bootstrap-authentication"]) != "true" {
 		return false
 	}
 	text := string(secret.Data["expiration"])

@@ -11,7 +11,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
-	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 func TestBootstrapTokens(t *testing.T) {
@@ -57,7 +57,7 @@ func TestBootstrapTokens(t *testing.T) {
 				t.Fatalf("%v, %v", ok, err)
 			}
 			id, key, _ := strings.Cut(c.token, ".")
-			if admitted, err := auth.NewBootstrapTokens(store).Admits(t.Context(), trust.Token{Secret: id + key}); admitted != ok || err != nil {
+			if admitted, err := auth.NewBootstrapTokens(store).Admits(t.Context(), tokens.Token{Secret: id + key}); admitted != ok || err != nil {
 				t.Errorf("as a join token: %v, %v", admitted, err)
 			}
 			if ok && (response.User.GetName() != "system:bootstrap:abcdef" || cmp.Diff(c.groups, response.User.GetGroups()) != "") {

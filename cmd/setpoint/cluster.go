@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 func newCluster() *cobra.Command {
@@ -71,7 +72,7 @@ func clusterInit(w io.Writer, servers, hostServers, out string) error {
 		return err
 	}
 	fmt.Fprintf(w, "trust material is in %s\nservers start with --trust-dir, agents with --token-file %s\n"+
-		"the token is good for %s from the first start of the cluster on; then 'setpoint token create' makes others\n", out, token, trust.TokenLife)
+		"the token is good for %s from the first start of the cluster on; then 'setpoint token create' makes others\n", out, token, tokens.Life)
 	return nil
 }
 

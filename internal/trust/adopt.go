@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 const (
@@ -41,7 +43,7 @@ func Adopt(dir string, shared Shared, pin string, self Server, now time.Time) er
 	if err := os.Rename(filepath.Join(staged, folderPKI), final); err != nil {
 		return errors.Join(err, os.RemoveAll(staged))
 	}
-	syncFolder(dir)
+	secretfile.SyncFolder(dir)
 	return os.RemoveAll(staged)
 }
 
@@ -62,15 +64,15 @@ func free(folder string) error {
 // stage writes a whole trust folder.
 func stage(dir string, shared Shared, self Server, now time.Time) error {
 	pki := filepath.Join(dir, folderPKI)
-	if err := os.MkdirAll(pki, folderMode); err != nil {
+	if err := os.MkdirAll(pki, secretfile.Folder); err != nil {
 		return err
 	}
 	for name, text := range shared {
-		if err := writeFile(filepath.Join(pki, name), text, secretMode); err != nil {
+		if err := secretfile.Write(filepath.Join(pki, name), text, secretfile.Secret); err != nil {
 			return err
 		}
 	}
-	if err := writeFile(filepath.Join(pki, fileJoining), []byte(self.Name+"\n"), secretMode); err != nil {
+	if err := secretfile.Write(filepath.Join(pki, fileJoining), []byte(self.Name+"\n"), secretfile.Secret); err != nil {
 		return err
 	}
 	ca, err := loadCA(pki)
@@ -105,7 +107,7 @@ func (c *Cluster) Joined() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	syncFolder(filepath.Dir(c.path(fileJoining)))
+	secretfile.SyncFolder(filepath.Dir(c.path(fileJoining)))
 	return err
 }
 

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // errAuthorities says that a file holds no authorities. The decoder's error may repeat a part of the text.
@@ -152,8 +154,8 @@ func (r *AuthorityRing) Settle() error {
 		return err
 	}
 	return errors.Join(
-		replaced(filepath.Join(r.dir, fileCAKey), keyPEM, secretMode),
-		replaced(filepath.Join(r.dir, fileCACert), encodeCert(used.certificate.Raw), publicMode),
+		replaced(filepath.Join(r.dir, fileCAKey), keyPEM, secretfile.Secret),
+		replaced(filepath.Join(r.dir, fileCACert), encodeCert(used.certificate.Raw), secretfile.Public),
 	)
 }
 
@@ -162,7 +164,7 @@ func replaced(path string, content []byte, mode fs.FileMode) error {
 	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
 		return nil
 	}
-	return writeFile(path, content, mode)
+	return secretfile.Write(path, content, mode)
 }
 
 // loadAuthorities reads ca.ring, nil if there is none.

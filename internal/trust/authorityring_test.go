@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // TestTheAuthorityIsReplaced step by step, while a server goes on: whoever believes the old one alone is served until it is dropped, whoever
@@ -93,7 +95,7 @@ func TestTheAuthorityIsReplaced(t *testing.T) {
 		t.Errorf("the administrator's kubeconfig is not of the new one:\n%s", kubeconfig)
 	}
 	again := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
-	if again.CA.Pin() != second || again.CA.Holds(first) || again.NodeToken != (Token{}) {
+	if again.CA.Pin() != second || again.CA.Holds(first) || again.NodeToken != (tokens.Token{}) {
 		t.Errorf("started again: %v, %v", again.CA.Ring().IDs(), again.NodeToken)
 	}
 	if err := again.Founded().Save([]byte("{}")); err != nil {

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // Files of a cluster's folder. Besides them pki/ holds <server>.crt and <server>.key,
@@ -34,7 +37,7 @@ type Cluster struct {
 	GossipKeys *GossipRing
 	// NodeToken lets agents join for TokenLife after the first start of the cluster. It
 	// is the zero value if its file was deleted.
-	NodeToken Token
+	NodeToken tokens.Token
 	// AccountKeys sign the tokens of service accounts, on every server.
 	AccountKeys *Ring[AccountKey]
 	// Admin may do everything. RenewAdmin replaces it.
@@ -53,7 +56,7 @@ type Cluster struct {
 // has more than a third of its life left is kept, so calling it again is harmless and
 // renews. It writes one certificate for each server, and the administrator's kubeconfigs.
 func InitCluster(dir string, servers []Server, now time.Time) (*Cluster, error) {
-	if err := os.MkdirAll(filepath.Join(dir, folderPKI), folderMode); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, folderPKI), secretfile.Folder); err != nil {
 		return nil, fmt.Errorf("init cluster: %w", err)
 	}
 	ca, err := loadOrMakeCA(filepath.Join(dir, folderPKI), now)
@@ -105,7 +108,7 @@ func (c *Cluster) makeSecrets() (err error) {
 	if c.GossipKeys, err = gossipRingOf(keys, ""); err != nil {
 		return err
 	}
-	if c.NodeToken, err = NewToken(RoleNode, c.CA.Pin()); err != nil {
+	if c.NodeToken, err = tokens.New(tokens.RoleNode, c.CA.Pin()); err != nil {
 		return err
 	}
 	text, err := NewAccountKey()
@@ -123,7 +126,7 @@ func (c *Cluster) complete(servers []Server, now time.Time) error {
 	if err := c.loadSecrets(true); err != nil {
 		return err
 	}
-	if _, err := readOrMake(c.EncryptionFile(), secretMode, c.newEncryptionConfig); err != nil {
+	if _, err := secretfile.ReadOrMake(c.EncryptionFile(), secretfile.Secret, c.newEncryptionConfig); err != nil {
 		return err
 	}
 	return c.issue(servers, now)
@@ -206,7 +209,7 @@ func (c *Cluster) loadSecrets(create bool) error {
 		if !create {
 			return os.ReadFile(c.path(file))
 		}
-		return readOrMake(c.path(file), secretMode, produce)
+		return secretfile.ReadOrMake(c.path(file), secretfile.Secret, produce)
 	}
 	if _, err := read(fileGossipKey, newGossipKey); err != nil {
 		return err
@@ -230,20 +233,20 @@ func (c *Cluster) loadSecrets(create bool) error {
 }
 
 func (c *Cluster) setNodeToken(text []byte) (err error) {
-	if c.NodeToken, err = ParseToken(string(text)); err != nil {
+	if c.NodeToken, err = tokens.Parse(string(text)); err != nil {
 		return err
 	}
-	if c.NodeToken.Role == RoleNode && c.NodeToken.Pin == c.CA.ClusterID() && !c.CA.Holds(c.NodeToken.Pin) {
-		c.NodeToken = Token{} // of the authority that was dropped
+	if c.NodeToken.Role == tokens.RoleNode && c.NodeToken.Pin == c.CA.ClusterID() && !c.CA.Holds(c.NodeToken.Pin) {
+		c.NodeToken = tokens.Token{} // of the authority that was dropped
 		return nil
 	}
-	if c.NodeToken.Role != RoleNode || !c.CA.Holds(c.NodeToken.Pin) {
-		return fmt.Errorf("%w: %s is no node's, or of another certificate authority", ErrBadToken, c.path(fileNodeToken))
+	if c.NodeToken.Role != tokens.RoleNode || !c.CA.Holds(c.NodeToken.Pin) {
+		return fmt.Errorf("%w: %s is no node's, or of another certificate authority", tokens.ErrBad, c.path(fileNodeToken))
 	}
 	return nil
 }
 
 func (c *Cluster) newNodeToken() ([]byte, error) {
-	token, err := NewToken(RoleNode, c.CA.Pin())
+	token, err := tokens.New(tokens.RoleNode, c.CA.Pin())
 	return []byte(token.Text() + "\n"), err
 }

@@ -13,6 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-io/setpoint/internal/trust/kubeconfigs"
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 func contents(t *testing.T, dir string) map[string]string {
@@ -88,7 +92,7 @@ func TestInitClusterRenews(t *testing.T) {
 			before := must[*Identity](t)(cluster.LoadServer("server-1"))
 			if c.swapKey {
 				other := must[*Identity](t)(cluster.LoadServer("server-2"))
-				if err := writeFile(cluster.path("server-1.key"), other.KeyPEM, secretMode); err != nil {
+				if err := secretfile.Write(cluster.path("server-1.key"), other.KeyPEM, secretfile.Secret); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -104,10 +108,10 @@ func TestLoadClusterRefusesForeignToken(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	cluster := must[*Cluster](t)(InitCluster(dir, nil, time.Now()))
 	foreign := must[*Cluster](t)(InitCluster(other, nil, time.Now()))
-	if err := writeFile(cluster.path(fileNodeToken), []byte(foreign.NodeToken.Text()), secretMode); err != nil {
+	if err := secretfile.Write(cluster.path(fileNodeToken), []byte(foreign.NodeToken.Text()), secretfile.Secret); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadCluster(dir); !errors.Is(err, ErrBadToken) {
+	if _, err := LoadCluster(dir); !errors.Is(err, tokens.ErrBad) {
 		t.Error(err)
 	}
 	if _, err := cluster.LoadServer("none"); !errors.Is(err, ErrNoServer) {
@@ -137,7 +141,7 @@ func TestKubeconfig(t *testing.T) {
 
 func TestClusterInfo(t *testing.T) {
 	ca := newCA(t, time.Now())
-	config, err := clientcmd.Load(must[[]byte](t)(ClusterInfo(ca, twoServers[1])))
+	config, err := clientcmd.Load(must[[]byte](t)(kubeconfigs.ClusterInfo(ca.CertPEM(), twoServers[1].Endpoint)))
 	if err != nil {
 		t.Fatal(err)
 	}

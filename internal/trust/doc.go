@@ -1,5 +1,5 @@
 // Package trust owns the keys and certificates of a cluster: its certificate authority, the certificates of
-// servers, nodes and the administrator, the gossip key, the join tokens and the files that hold them.
+// servers, nodes and the administrator, the gossip key, the first join token and the files that hold them.
 //
 // It touches only the folder it is handed; times are arguments, so that expiry is tested without waiting.
 //

@@ -15,6 +15,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // encryptionKeysMax is how many keys encryption.yaml has at most: the one in use, one to come, and those that somebody has added to read
@@ -172,7 +174,7 @@ func (k *EncryptionKeys) Replace(keys []StorageKey) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(k.file, text, secretMode)
+	return secretfile.Write(k.file, text, secretfile.Secret)
 }
 
 // encryptionFile is what servers write: upstream's EncryptionConfiguration.

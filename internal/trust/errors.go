@@ -5,8 +5,6 @@ import "errors"
 var (
 	// ErrNotServer says that the other side of a connection is not a server of the cluster.
 	ErrNotServer = errors.New("the certificate of the other side is not a server's (group " + GroupServers + ")")
-	// ErrBadToken says that a text is not a join token, or not one of this cluster.
-	ErrBadToken = errors.New("bad join token")
 	// ErrBadPEM says that a file or message holds no PEM block of the expected type.
 	ErrBadPEM = errors.New("no PEM block of the expected type")
 	// ErrBadServer says that a server's name or endpoint cannot be used.

@@ -3,10 +3,9 @@ package trust
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"time"
 
-	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // followAuthorities is RenewAdmin, and makes the kubeconfigs of the folder believe the authorities of now. Where encryption.yaml is
@@ -15,7 +14,7 @@ func (c *Cluster) followAuthorities(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.inMemory() {
-		if _, err := readOrMake(c.EncryptionFile(), secretMode, c.newEncryptionConfig); err != nil {
+		if _, err := secretfile.ReadOrMake(c.EncryptionFile(), secretfile.Secret, c.newEncryptionConfig); err != nil {
 			return err
 		}
 	}
@@ -43,29 +42,6 @@ func (c *Cluster) kept(own, another *Identity) *Identity {
 // equal tells nothing of the crossed certificates, which are others each time.
 func (id *Identity) equal(other *Identity) bool {
 	return bytes.Equal(id.CertPEM, other.CertPEM) && bytes.Equal(id.KeyPEM, other.KeyPEM) && bytes.Equal(id.CAPEM, other.CAPEM)
-}
-
-// replaceAuthorities makes the clusters of a kubeconfig believe exactly the authorities in caPEM, if they have believed one of them before,
-// and reports whether that changes something. Other clusters are somebody else's.
-func replaceAuthorities(config *clientcmdv1.Config, caPEM []byte) (changed bool) {
-	ours, err := ParseCertificates(caPEM)
-	if err != nil {
-		return false
-	}
-	for i := range config.Clusters {
-		cluster := &config.Clusters[i].Cluster
-		theirs, err := ParseCertificates(cluster.CertificateAuthorityData)
-		if err != nil || bytes.Equal(cluster.CertificateAuthorityData, caPEM) {
-			continue
-		}
-		for _, one := range theirs {
-			if slices.ContainsFunc(ours, one.Equal) {
-				cluster.CertificateAuthorityData, changed = caPEM, true
-				break
-			}
-		}
-	}
-	return changed
 }
 
 // SignerFirst are the authorities in the order in which an agent keeps them: that of its own certificate first, which earlier releases

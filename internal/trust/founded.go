@@ -3,6 +3,8 @@ package trust
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 const fileFounded = "founded.json"
@@ -28,7 +30,9 @@ func FoundedIn(dir string) FoundedFile {
 func (f FoundedFile) Load() ([]byte, error) { return os.ReadFile(string(f)) }
 
 // Save replaces the file whole or not at all, durably.
-func (f FoundedFile) Save(record []byte) error { return writeFile(string(f), record, secretMode) }
+func (f FoundedFile) Save(record []byte) error {
+	return secretfile.Write(string(f), record, secretfile.Secret)
+}
 
 // String is its path.
 func (f FoundedFile) String() string { return string(f) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // FuzzToken: what is read as a join token is written as it was.
@@ -16,7 +17,7 @@ func FuzzToken(f *testing.F) {
 	f.Add("server..")
 	f.Add(" node.zz.")
 	f.Fuzz(func(t *testing.T, text string) {
-		token, err := trust.ParseToken(text)
+		token, err := tokens.Parse(text)
 		if err == nil && token.Text() != strings.TrimSpace(text) {
 			t.Errorf("%q became %q", text, token.Text())
 		}

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 const (
@@ -212,7 +214,7 @@ func (g *GossipRing) Settle() error {
 // settle is called with the ring's mu held.
 func (g *GossipRing) settle() error {
 	if used := g.Used(); g.file != "" && !g.plainFits(used) {
-		return writeFile(g.plainFile, plainGossipKey(used), secretMode)
+		return secretfile.Write(g.plainFile, plainGossipKey(used), secretfile.Secret)
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // plainKey is what releases without a ring read of a folder.
@@ -58,7 +60,7 @@ func TestGossipKeysAreReplaced(t *testing.T) {
 			t.Errorf("%s: an earlier release uses another key", step.name)
 		}
 		info, err := os.Stat(filepath.Join(folder, fileGossipRing))
-		if err != nil || info.Mode().Perm() != secretMode {
+		if err != nil || info.Mode().Perm() != secretfile.Secret {
 			t.Errorf("%s: %v, %v", step.name, info, err)
 		}
 	}
@@ -98,7 +100,7 @@ func TestBothFilesHaveTheKeyInUse(t *testing.T) {
 		if err := newGossipRing(both, "").saveIn(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, fileGossipKey), plainGossipKey(gossipKeyOf(one)), secretMode); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fileGossipKey), plainGossipKey(gossipKeyOf(one)), secretfile.Secret); err != nil {
 			t.Fatal(err)
 		}
 		if err := mend(must[*GossipRing](t)(loadGossipRing(dir))); err != nil {

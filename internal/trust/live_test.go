@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // TestRenewedWhileItRuns: two configurations that are made once serve and call for three
@@ -89,7 +91,7 @@ func TestNodeTokenMayBeGone(t *testing.T) {
 	if err := os.Remove(cluster.path(fileNodeToken)); err != nil {
 		t.Fatal(err)
 	}
-	if loaded := must[*Cluster](t)(LoadCluster(dir)); loaded.NodeToken != (Token{}) {
+	if loaded := must[*Cluster](t)(LoadCluster(dir)); loaded.NodeToken != (tokens.Token{}) {
 		t.Errorf("%s", loaded.NodeToken)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // loadOrMakeCA writes the key before the certificate: a certificate on disk has its key.
@@ -43,11 +45,11 @@ func makeCA(certPath, keyPath string, now time.Time) (*CA, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFile(keyPath, keyPEM, secretMode); err != nil {
+	if err := secretfile.Write(keyPath, keyPEM, secretfile.Secret); err != nil {
 		return nil, err
 	}
 	ca.keptIn(filepath.Dir(certPath))
-	return ca, writeFile(certPath, ca.CertPEM(), publicMode)
+	return ca, secretfile.Write(certPath, ca.CertPEM(), secretfile.Public)
 }
 
 // loadOrIssue returns the identity on disk if it is good for names and not near its end, else a fresh one.
@@ -73,10 +75,10 @@ func (c *Cluster) loadOrIssue(certPath, keyPath string, names []string, now time
 
 // saveIdentity writes the key first: a certificate on disk has its key, or is made anew.
 func saveIdentity(id *Identity, certPath, keyPath string) error {
-	if err := writeFile(keyPath, id.KeyPEM, secretMode); err != nil {
+	if err := secretfile.Write(keyPath, id.KeyPEM, secretfile.Secret); err != nil {
 		return err
 	}
-	return writeFile(certPath, id.CertPEM, publicMode)
+	return secretfile.Write(certPath, id.CertPEM, secretfile.Public)
 }
 
 func (c *Cluster) readIdentity(certPath, keyPath string) (*Identity, error) {

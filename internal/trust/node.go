@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // Files of an agent's pki folder.
@@ -33,10 +35,10 @@ type Node struct {
 // the folder: by it the cluster knows that a node that joins again is the same.
 func NodeKey(dir string) ([]byte, error) {
 	folder := filepath.Join(dir, folderPKI)
-	if err := os.MkdirAll(folder, folderMode); err != nil {
+	if err := os.MkdirAll(folder, secretfile.Folder); err != nil {
 		return nil, fmt.Errorf("node key: %w", err)
 	}
-	keyPEM, err := readOrMake(filepath.Join(folder, fileNodeKey), secretMode, NewKey)
+	keyPEM, err := secretfile.ReadOrMake(filepath.Join(folder, fileNodeKey), secretfile.Secret, NewKey)
 	if err != nil {
 		return nil, fmt.Errorf("node key: %w", err)
 	}
@@ -47,7 +49,7 @@ func NodeKey(dir string) ([]byte, error) {
 // is there, so is the rest.
 func (n *Node) Save(dir string) error {
 	folder := filepath.Join(dir, folderPKI)
-	if err := os.MkdirAll(folder, folderMode); err != nil {
+	if err := os.MkdirAll(folder, secretfile.Folder); err != nil {
 		return fmt.Errorf("save node: %w", err)
 	}
 	type content struct {
@@ -67,7 +69,7 @@ func (n *Node) Save(dir string) error {
 		}
 	}
 	for _, file := range append(files, content{fileNodeCert, n.Identity.CertPEM}) {
-		if err := writeFile(filepath.Join(folder, file.name), file.text, secretMode); err != nil {
+		if err := secretfile.Write(filepath.Join(folder, file.name), file.text, secretfile.Secret); err != nil {
 			return err
 		}
 	}

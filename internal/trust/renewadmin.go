@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"bytes"
 	"crypto/x509"
 	"fmt"
 	"os"
@@ -9,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
-	"sigs.k8s.io/yaml"
+	"github.com/setpoint-io/setpoint/internal/trust/kubeconfigs"
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // RenewAdmin makes a new certificate for the administrator when a third of the life of
@@ -87,27 +86,38 @@ func replaceAdmin(path string, admin *Identity) error {
 	if err != nil {
 		return err
 	}
-	var config clientcmdv1.Config
-	if err := yaml.Unmarshal(text, &config); err != nil {
+	text, err = kubeconfigs.Renewed(text, isAdmin, admin.credentials())
+	if err != nil || text == nil {
 		return err
 	}
-	found := replaceAuthorities(&config, admin.CAPEM)
-	for i := range config.AuthInfos {
-		if user := &config.AuthInfos[i].AuthInfo; isAdmin(user.ClientCertificateData) && !bytes.Equal(user.ClientCertificateData, admin.CertPEM) {
-			user.ClientCertificateData, user.ClientKeyData = admin.CertPEM, admin.KeyPEM
-			found = true
-		}
-	}
-	if !found {
-		return nil
-	}
-	if text, err = yaml.Marshal(config); err != nil {
-		return err
-	}
-	return writeFile(path, text, secretMode)
+	return secretfile.Write(path, text, secretfile.Secret)
 }
 
-func isAdmin(certPEM []byte) bool {
-	certificate, err := ParseCertificate(certPEM)
-	return err == nil && certificate.Subject.CommonName == adminName && slices.Contains(certificate.Subject.Organization, GroupMasters)
+func isAdmin(certificate *x509.Certificate) bool {
+	return certificate.Subject.CommonName == adminName && slices.Contains(certificate.Subject.Organization, GroupMasters)
+}
+
+func (id *Identity) credentials() kubeconfigs.Credentials {
+	return kubeconfigs.Credentials{CertPEM: id.CertPEM, KeyPEM: id.KeyPEM, CAPEM: id.CAPEM}
+}
+
+// Kubeconfig returns the administrator's kubeconfig for some servers (kubeconfigs.New): a secret.
+func Kubeconfig(admin *Identity, servers []Server) ([]byte, error) {
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("kubeconfig: %w: none given", ErrBadServer)
+	}
+	var named []kubeconfigs.Server
+	for _, server := range servers {
+		named = append(named, kubeconfigs.Server{Name: server.Name, Endpoint: server.Endpoint})
+	}
+	return kubeconfigs.New(adminName, admin.credentials(), named)
+}
+
+// WriteKubeconfig writes Kubeconfig's result to a file with mode 0600.
+func WriteKubeconfig(path string, admin *Identity, servers []Server) error {
+	content, err := Kubeconfig(admin, servers)
+	if err != nil {
+		return err
+	}
+	return secretfile.Write(path, content, secretfile.Secret)
 }

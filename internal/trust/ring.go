@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
 )
 
 // ringKeysMax is how many values of one secret a cluster has at most: one in use, one to come, and some that are still believed.
@@ -213,10 +215,10 @@ func (r *Ring[K]) write(keys []K, rotated bool) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(r.file, text, secretMode); err != nil || r.plainFile == "" {
+	if err := secretfile.Write(r.file, text, secretfile.Secret); err != nil || r.plainFile == "" {
 		return err
 	}
-	return writeFile(r.plainFile, r.form.plain(keys[0]), secretMode)
+	return secretfile.Write(r.plainFile, r.form.plain(keys[0]), secretfile.Secret)
 }
 
 func sameKeys[K ringKey](a, b []K) bool {

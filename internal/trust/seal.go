@@ -5,10 +5,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
-// Seal returns a proof that a holder of the authority's key, which only servers are, has written text for a purpose. SameSecret compares
-// two of them.
+// Seal returns a proof that a holder of the authority's key, which only servers are, has written text for a purpose.
+// tokens.SameSecret compares two of them.
 func (ca *CA) Seal(purpose string, text []byte) ([]byte, error) {
 	return ca.signing().seal(purpose, text)
 }
@@ -16,7 +18,7 @@ func (ca *CA) Seal(purpose string, text []byte) ([]byte, error) {
 // HasSealed reports whether a holder of the key of one of the authorities that are believed has made the proof.
 func (ca *CA) HasSealed(purpose string, text, proof []byte, encoded func([]byte) []byte) bool {
 	for _, a := range ca.current().all {
-		if sum, err := a.seal(purpose, text); err == nil && SameSecret(encoded(sum), proof) {
+		if sum, err := a.seal(purpose, text); err == nil && tokens.SameSecret(encoded(sum), proof) {
 			return true
 		}
 	}

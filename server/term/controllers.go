@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/internal/trust/kubeconfigs"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/loops"
 	"github.com/setpoint-io/setpoint/server/monitors"
@@ -75,7 +76,7 @@ func (c *Config) controllersOnce(ctx context.Context, term uint64, pods podnetwo
 	if err != nil {
 		return err
 	}
-	clusterInfo, err := trust.ClusterInfo(c.Trust.CA, c.Self)
+	clusterInfo, err := kubeconfigs.ClusterInfo(c.Trust.CA.CertPEM(), c.Self.Endpoint)
 	if err != nil {
 		return err
 	}

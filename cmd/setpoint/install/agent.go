@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/host"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/server"
 )
 
@@ -113,7 +114,7 @@ func sameClusterAsNode(dataDir, text string) error {
 	if text == "" {
 		return nil
 	}
-	token, err := trust.ParseToken(text)
+	token, err := tokens.Parse(text)
 	if err != nil {
 		return err
 	}

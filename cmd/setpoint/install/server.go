@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/server"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
@@ -175,7 +176,7 @@ func agrees(env *environment, wanted map[string]string) error {
 
 // sameCluster fails with errOther unless the authority of a trust folder has the hash in the token.
 func sameCluster(trustDir, text string) error {
-	token, err := trust.ParseToken(text)
+	token, err := tokens.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -249,13 +250,13 @@ func (i *installer) tellOthers(ctx context.Context, env *environment) error {
 	}
 	const description = "printed by 'setpoint install server'"
 	servers, err := admin.CreateServerToken(ctx, config, jointoken.Wanted{
-		TTL: trust.ServerTokenLife, Nodes: jointoken.ServersDefault, Description: description,
+		TTL: tokens.ServerLife, Nodes: jointoken.ServersDefault, Description: description,
 	})
 	if err != nil {
 		return err
 	}
 	agents, err := jointoken.Create(ctx, client, jointoken.Wanted{
-		TTL: trust.TokenLife, Nodes: jointoken.NodesDefault, Description: description,
+		TTL: tokens.Life, Nodes: jointoken.NodesDefault, Description: description,
 	}, time.Now())
 	if err != nil {
 		return err
@@ -264,6 +265,6 @@ func (i *installer) tellOthers(ctx context.Context, env *environment) error {
 		"nodes for pods: setpoint install agent --join %[1]s --token %[3]s\n\n"+
 		"These tokens are secrets, the first as the keys of the cluster. They end in %[4]s and %[5]s: 'setpoint token create' makes others, 'delete'\n"+
 		"ends them. Histories of shells and logs of sudo keep what is typed: with '--token-file -' the token is read from standard input.\n",
-		i.endpoint(env), servers.Token, agents.Token, trust.ServerTokenLife, trust.TokenLife)
+		i.endpoint(env), servers.Token, agents.Token, tokens.ServerLife, tokens.Life)
 	return nil
 }

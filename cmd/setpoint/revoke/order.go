@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 var (
@@ -50,7 +51,7 @@ func Parse(text, certificate string) (revocation.Target, error) {
 
 // idOf is the id in the text of a token, or the text if it is none.
 func idOf(text string) (string, error) {
-	if token, err := trust.ParseToken(text); err == nil {
+	if token, err := tokens.Parse(text); err == nil {
 		return token.ID(), nil
 	}
 	switch strings.Count(text, ".") {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
@@ -70,7 +70,7 @@ func (s *Shell) create() *cobra.Command {
 	cmd.Flags().StringVarP(&w.output, "output", "o", "table", "table (the token alone), json, yaml, or kubeconfig (a stock kubelet's --bootstrap-kubeconfig)")
 	cmd.Flags().StringVar(&w.whom, "for", jointoken.ForAgents, "whom it lets in: agent or server")
 	cmd.Flags().DurationVar(&w.TTL, "ttl", 0, fmt.Sprintf("how long it is valid, at most 8760h (default: %s, of servers %s)",
-		trust.TokenLife, trust.ServerTokenLife))
+		tokens.Life, tokens.ServerLife))
 	cmd.Flags().IntVar(&w.Nodes, "nodes", 0, fmt.Sprintf("how many names it may take: of nodes at most %d, of servers %d (default: %d, %d)",
 		jointoken.NodesMax, jointoken.ServersMax, jointoken.NodesDefault, jointoken.ServersDefault))
 	cmd.Flags().StringVar(&w.Description, "description", "", "what it is for, shown by 'setpoint token list'")
@@ -82,7 +82,7 @@ func (s *Shell) create() *cobra.Command {
 			return s.Mistake(errKubeconfig)
 		}
 		if !cmd.Flags().Changed("ttl") {
-			w.TTL = map[string]time.Duration{jointoken.ForAgents: trust.TokenLife, jointoken.ForServers: trust.ServerTokenLife}[w.whom]
+			w.TTL = map[string]time.Duration{jointoken.ForAgents: tokens.Life, jointoken.ForServers: tokens.ServerLife}[w.whom]
 		}
 		if !cmd.Flags().Changed("nodes") {
 			w.Nodes = map[string]int{jointoken.ForAgents: jointoken.NodesDefault, jointoken.ForServers: jointoken.ServersDefault}[w.whom]

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // Path is where the handler belongs. It is a Connect procedure in its JSON form.
@@ -45,7 +46,7 @@ type HandlerConfig struct {
 	// Serving is the authority for what nodes serve with (trust.CA.NodeServing).
 	Serving *trust.CA
 	// Admits reports whether a token lets nodes join at this moment.
-	Admits func(ctx context.Context, token trust.Token) (bool, error)
+	Admits func(ctx context.Context, token tokens.Token) (bool, error)
 	// Claim gives a name to a key, or fails with ErrNameTaken if the name belongs to
 	// another. shown: the connection has shown a certificate of the name with this key.
 	Claim func(ctx context.Context, node, keyHash string, shown bool) error
@@ -95,7 +96,7 @@ func (h *handler) certify(r *http.Request, asked *request) (answer response, err
 		return answer, errBehind
 	}
 	shown := shownFor(r, asked.NodeName)
-	var token trust.Token
+	var token tokens.Token
 	if shown == nil {
 		if token, err = h.judge(r.Context(), asked.Token); err != nil {
 			return answer, err
@@ -162,23 +163,23 @@ func shownFor(r *http.Request, node string) *x509.Certificate {
 	return leaf
 }
 
-func (h *handler) judge(ctx context.Context, text string) (trust.Token, error) {
-	token, err := trust.ParseToken(text)
-	if err != nil || token.Role != trust.RoleNode || !h.config.Authority.Holds(token.Pin) {
-		return trust.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
+func (h *handler) judge(ctx context.Context, text string) (tokens.Token, error) {
+	token, err := tokens.Parse(text)
+	if err != nil || token.Role != tokens.RoleNode || !h.config.Authority.Holds(token.Pin) {
+		return tokens.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
 	}
 	admitted, err := h.config.Admits(ctx, token)
 	if err != nil {
-		return trust.Token{}, apierrors.NewServiceUnavailable("the join token cannot be looked up: " + err.Error())
+		return tokens.Token{}, apierrors.NewServiceUnavailable("the join token cannot be looked up: " + err.Error())
 	}
 	if !admitted {
-		return trust.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
+		return tokens.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
 	}
 	return token, nil
 }
 
 // judgeRevoked refuses who was shut out. The zero token is that of a node that renews.
-func (h *handler) judgeRevoked(token trust.Token, request *trust.NodeRequest) error {
+func (h *handler) judgeRevoked(token tokens.Token, request *trust.NodeRequest) error {
 	if h.config.Revoked == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 const (
@@ -38,11 +39,11 @@ type Config struct {
 // Join has the machine's key certified for a node. It tries until it succeeds, the
 // context ends, or a server gives an answer that trying again does not change.
 func Join(ctx context.Context, config Config) (*trust.Node, error) {
-	token, err := trust.ParseToken(config.Token)
+	token, err := tokens.Parse(config.Token)
 	if err != nil {
 		return nil, err
 	}
-	if token.Role != trust.RoleNode {
+	if token.Role != tokens.RoleNode {
 		return nil, ErrNotForAgents
 	}
 	if config.Logger == nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // site is one cluster with one server on loopback.
@@ -75,7 +76,7 @@ func newSite(t *testing.T, issued time.Time) *site {
 	return s
 }
 
-func (s *site) admits(_ context.Context, token trust.Token) (bool, error) {
+func (s *site) admits(_ context.Context, token tokens.Token) (bool, error) {
 	return token == s.cluster.NodeToken, s.down
 }
 
@@ -240,7 +241,7 @@ func TestJoinRefused(t *testing.T) {
 		"a wrong secret":           {func(c *join.Config) { c.Token = wrongSecret.Text() }, join.ErrTokenRefused},
 		"another cluster's token":  {func(c *join.Config) { c.Token = other.cluster.NodeToken.Text() }, join.ErrWrongCluster},
 		"another cluster's server": {func(c *join.Config) { c.Servers = []string{other.address} }, join.ErrWrongCluster},
-		"no token":                 {func(c *join.Config) { c.Token = "" }, trust.ErrBadToken},
+		"no token":                 {func(c *join.Config) { c.Token = "" }, tokens.ErrBad},
 		"no server":                {func(c *join.Config) { c.Servers = nil }, join.ErrNoServers},
 		"a server's name":          {func(c *join.Config) { c.NodeName = "server-1" }, join.ErrRefused},
 		"a name that is none":      {func(c *join.Config) { c.NodeName = "../a" }, trust.ErrBadRequest},
@@ -340,7 +341,7 @@ func TestHandlerRefusals(t *testing.T) {
 	var down error
 	handler := join.NewHandler(join.HandlerConfig{
 		Authority: cluster.CA, Serving: cluster.CA, GossipKeys: cluster.GossipKeys.Told,
-		Admits:  func(_ context.Context, token trust.Token) (bool, error) { return token == cluster.NodeToken, down },
+		Admits:  func(_ context.Context, token tokens.Token) (bool, error) { return token == cluster.NodeToken, down },
 		Claim:   func(context.Context, string, string, bool) error { return nil },
 		Take:    func(context.Context, string, string) error { return nil },
 		Servers: func() []trust.Server { return []trust.Server{{Name: "server-1", Endpoint: "one.example:6443"}} },

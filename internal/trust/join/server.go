@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // sharedAnswerMaxBytes bounds what is read of an answer with keys: base64 makes four bytes of three, and there is more than files.
@@ -36,11 +37,11 @@ type Granted struct {
 // Server gets what a server shares with the others, from one whose certificate authority has the hash in the token. It tries until it
 // succeeds, the context ends, or a server gives an answer that trying again does not change.
 func Server(ctx context.Context, config ServerConfig) (*Granted, error) {
-	token, err := trust.ParseToken(config.Token)
+	token, err := tokens.Parse(config.Token)
 	if err != nil {
 		return nil, err
 	}
-	if token.Role != trust.RoleServer {
+	if token.Role != tokens.RoleServer {
 		return nil, ErrNotForServers
 	}
 	if len(config.Servers) == 0 {

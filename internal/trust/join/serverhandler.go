@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // ServerPath is where the handler for servers belongs, as Path is for nodes, which may not begin with the same letters.
@@ -37,8 +38,8 @@ type member struct {
 type ServerHandlerConfig struct {
 	// Admit fails with ErrServerTokenRefused unless the token lets servers in at this moment. Take counts a server for it, once; it
 	// fails as Admit does, and with ErrNoMoreServers, ErrLetInBefore and ErrServerNameTaken.
-	Admit func(ctx context.Context, token trust.Token) error
-	Take  func(ctx context.Context, token trust.Token, server trust.Server) error
+	Admit func(ctx context.Context, token tokens.Token) error
+	Take  func(ctx context.Context, token tokens.Token, server trust.Server) error
 	// Free fails with ErrServerNameTaken if a node has the name.
 	Free func(ctx context.Context, name string) error
 	// Follows is as HandlerConfig has it.
@@ -79,8 +80,8 @@ func (h *serverHandler) grant(r *http.Request, asked *serverRequest) (*serverRes
 	if !follows(h.config.Follows) {
 		return nil, errBehind
 	}
-	token, err := trust.ParseToken(asked.Token)
-	if err != nil || token.Role != trust.RoleServer {
+	token, err := tokens.Parse(asked.Token)
+	if err != nil || token.Role != tokens.RoleServer {
 		return nil, refusedServer(ErrServerTokenRefused)
 	}
 	if err := h.config.Admit(r.Context(), token); err != nil {

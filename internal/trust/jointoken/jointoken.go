@@ -20,6 +20,7 @@ import (
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 const (
@@ -82,7 +83,7 @@ func Create(ctx context.Context, client kubernetes.Interface, wanted Wanted, now
 	if err != nil {
 		return nil, err
 	}
-	token, err := trust.NewToken(trust.RoleNode, pin)
+	token, err := tokens.New(tokens.RoleNode, pin)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func clusterPin(ctx context.Context, client kubernetes.Interface) (string, error
 	return trust.Pin(authority), nil
 }
 
-func secretOf(token trust.Token, wanted Wanted, now time.Time) *corev1.Secret {
+func secretOf(token tokens.Token, wanted Wanted, now time.Time) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstrapapi.BootstrapTokenSecretPrefix + token.ID()},
 		Type:       bootstrapapi.SecretTypeBootstrapToken,
@@ -178,7 +179,7 @@ func read(secret *corev1.Secret) Token {
 // Delete ends a token at once; it is named by its id or its text.
 func Delete(ctx context.Context, client kubernetes.Interface, name string) (id string, err error) {
 	id = name
-	if token, err := trust.ParseToken(name); err == nil {
+	if token, err := tokens.Parse(name); err == nil {
 		id = token.ID()
 	}
 	if !tokenID.MatchString(id) {
@@ -196,8 +197,8 @@ func Delete(ctx context.Context, client kubernetes.Interface, name string) (id s
 func Judge(
 	ctx context.Context,
 	client kubernetes.Interface,
-	first, asked trust.Token,
-	admits func(context.Context, trust.Token) (bool, error),
+	first, asked tokens.Token,
+	admits func(context.Context, tokens.Token) (bool, error),
 ) (bool, error) {
 	missing := false
 	if subtle.ConstantTimeCompare([]byte(asked.Text()), []byte(first.Text())) == 1 {
@@ -220,10 +221,10 @@ func firstMissing(system *corev1.Namespace) bool {
 	return !known
 }
 
-// EnsureFirst makes the token that `cluster init` wrote good for trust.TokenLife from
+// EnsureFirst makes the token that `cluster init` wrote good for tokens.Life from
 // the first start of the cluster on. Later starts find its annotation and do nothing.
-func EnsureFirst(ctx context.Context, client kubernetes.Interface, token trust.Token) error {
-	if token == (trust.Token{}) {
+func EnsureFirst(ctx context.Context, client kubernetes.Interface, token tokens.Token) error {
+	if token == (tokens.Token{}) {
 		return nil
 	}
 	namespaces := client.CoreV1().Namespaces()
@@ -234,7 +235,7 @@ func EnsureFirst(ctx context.Context, client kubernetes.Interface, token trust.T
 	if !firstMissing(system) {
 		return nil
 	}
-	wanted := Wanted{TTL: trust.TokenLife, Nodes: NodesDefault, Description: "written by 'setpoint cluster init'"}
+	wanted := Wanted{TTL: tokens.Life, Nodes: NodesDefault, Description: "written by 'setpoint cluster init'"}
 	secret := secretOf(token, wanted, time.Now())
 	_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

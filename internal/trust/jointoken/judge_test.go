@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // TestTheFirstTokenIsAwaited: agents that start with the servers are not refused because they were faster.
@@ -20,7 +20,7 @@ func TestTheFirstTokenIsAwaited(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, Annotations: annotations}}
 	}
 	for name, c := range map[string]struct {
-		asked    trust.Token
+		asked    tokens.Token
 		system   *corev1.Namespace
 		admitted bool
 		want     bool
@@ -37,7 +37,7 @@ func TestTheFirstTokenIsAwaited(t *testing.T) {
 			if c.system != nil {
 				client = fake.NewClientset(c.system)
 			}
-			got, err := Judge(t.Context(), client, first, c.asked, func(context.Context, trust.Token) (bool, error) { return c.admitted, nil })
+			got, err := Judge(t.Context(), client, first, c.asked, func(context.Context, tokens.Token) (bool, error) { return c.admitted, nil })
 			if got != c.want || !errors.Is(err, c.err) {
 				t.Errorf("%t, %v", got, err)
 			}
@@ -45,9 +45,9 @@ func TestTheFirstTokenIsAwaited(t *testing.T) {
 	}
 }
 
-func newToken(t *testing.T) trust.Token {
+func newToken(t *testing.T) tokens.Token {
 	t.Helper()
-	token, err := trust.NewToken(trust.RoleNode, strings.Repeat("0", 64))
+	token, err := tokens.New(tokens.RoleNode, strings.Repeat("0", 64))
 	if err != nil {
 		t.Fatal(err)
 	}

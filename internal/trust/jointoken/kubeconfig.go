@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 
-	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // kubeletUser names user and context in a kubelet's first kubeconfig, as kubeadm does.
@@ -23,7 +23,7 @@ var errNoClusterInfo = errors.New("the ConfigMap kube-public/cluster-info does n
 // Kubeconfig is the file for --bootstrap-kubeconfig of a stock kubelet: where the cluster is, as kube-public/cluster-info
 // says, and the bootstrap token of a token that Create made. It is a secret.
 func Kubeconfig(ctx context.Context, client kubernetes.Interface, made *Token) ([]byte, error) {
-	token, err := trust.ParseToken(made.Token)
+	token, err := tokens.Parse(made.Token)
 	if err != nil {
 		return nil, err
 	}

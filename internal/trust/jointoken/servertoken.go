@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // Whom a token lets in.
@@ -50,7 +51,7 @@ func CreateServer(ctx context.Context, client kubernetes.Interface, ca *trust.CA
 	if err := ValidateServer(wanted); err != nil {
 		return nil, err
 	}
-	token, err := trust.NewToken(trust.RoleServer, ca.Pin())
+	token, err := tokens.New(tokens.RoleServer, ca.Pin())
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +81,13 @@ func ValidateServer(wanted Wanted) error {
 }
 
 // seal proves that a server has made the token, with this end and this number of servers.
-func seal(ca *trust.CA, secret *corev1.Secret, token trust.Token) ([]byte, error) {
+func seal(ca *trust.CA, secret *corev1.Secret, token tokens.Token) ([]byte, error) {
 	sum, err := ca.Seal(sealPurpose, sealed(secret, token))
 	return encodedSeal(sum), err
 }
 
 // sealed is what the proof is over.
-func sealed(secret *corev1.Secret, token trust.Token) []byte {
+func sealed(secret *corev1.Secret, token tokens.Token) []byte {
 	return []byte(strings.Join([]string{
 		token.Secret, string(secret.Data[bootstrapapi.BootstrapTokenExpirationKey]), string(secret.Data[nodesMaxKey]),
 	}, "\n"))
@@ -95,14 +96,14 @@ func sealed(secret *corev1.Secret, token trust.Token) []byte {
 func encodedSeal(sum []byte) []byte { return []byte(hex.EncodeToString(sum)) }
 
 // AdmitServer fails with join.ErrServerTokenRefused unless the token lets servers in now.
-func AdmitServer(ctx context.Context, client kubernetes.Interface, ca *trust.CA, token trust.Token, now time.Time) error {
+func AdmitServer(ctx context.Context, client kubernetes.Interface, ca *trust.CA, token tokens.Token, now time.Time) error {
 	_, err := admitted(ctx, client, ca, token, now)
 	return err
 }
 
 // admitted is the Secret of a token that lets servers in now.
-func admitted(ctx context.Context, client kubernetes.Interface, ca *trust.CA, token trust.Token, now time.Time) (*corev1.Secret, error) {
-	if token.Role != trust.RoleServer || !ca.Holds(token.Pin) {
+func admitted(ctx context.Context, client kubernetes.Interface, ca *trust.CA, token tokens.Token, now time.Time) (*corev1.Secret, error) {
+	if token.Role != tokens.RoleServer || !ca.Holds(token.Pin) {
 		return nil, join.ErrServerTokenRefused
 	}
 	name := bootstrapapi.BootstrapTokenSecretPrefix + token.ID()
@@ -125,7 +126,7 @@ func admitted(ctx context.Context, client kubernetes.Interface, ca *trust.CA, to
 // join.ErrLetInBefore where the server was let in longer than askAgain ago, so that a token that was used up gives nothing later; and with
 // join.ErrServerNameTaken where the token has let in another server of that name, which has another address.
 func TakeServer(
-	ctx context.Context, client kubernetes.Interface, ca *trust.CA, token trust.Token, server trust.Server, now time.Time,
+	ctx context.Context, client kubernetes.Interface, ca *trust.CA, token tokens.Token, server trust.Server, now time.Time,
 ) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		secret, err := admitted(ctx, client, ca, token, now)

@@ -13,13 +13,14 @@ import (
 
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 // servers is a cluster with one token for two servers.
 type servers struct {
 	client *fake.Clientset
 	ca     *trust.CA
-	token  trust.Token
+	token  tokens.Token
 	made   time.Time
 }
 
@@ -34,7 +35,7 @@ func newServers(t *testing.T) *servers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.token, err = trust.ParseToken(made.Token); err != nil {
+	if s.token, err = tokens.Parse(made.Token); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -81,7 +82,7 @@ func TestATokenLetsInSoManyServers(t *testing.T) {
 func TestASecretMakesNoServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*corev1.Secret)
-		asked func(*servers) trust.Token
+		asked func(*servers) tokens.Token
 		after time.Duration
 	}{
 		"another end":       {spoil: set("expiration", "2036-01-02T03:04:05Z")},
@@ -90,12 +91,14 @@ func TestASecretMakesNoServer(t *testing.T) {
 		"no seal":           {spoil: func(s *corev1.Secret) { delete(s.Data, "setpoint-server-seal") }},
 		"a seal of nothing": {spoil: func(s *corev1.Secret) { s.Data["setpoint-server-seal"] = nil }},
 		"it has ended":      {after: time.Hour},
-		"another secret":    {asked: func(s *servers) trust.Token { return s.with(func(t *trust.Token) { t.Secret = t.Secret[:21] + "!" }) }},
-		"unknown": {asked: func(s *servers) trust.Token {
-			return s.with(func(t *trust.Token) { t.Secret = "zzzzzz" + t.Secret[6:] })
+		"another secret":    {asked: func(s *servers) tokens.Token { return s.with(func(t *tokens.Token) { t.Secret = t.Secret[:21] + "!" }) }},
+		"unknown": {asked: func(s *servers) tokens.Token {
+			return s.with(func(t *tokens.Token) { t.Secret = "zzzzzz" + t.Secret[6:] })
 		}},
-		"of an agent":            {asked: func(s *servers) trust.Token { return s.with(func(t *trust.Token) { t.Role = trust.RoleNode }) }},
-		"of another cluster":     {asked: func(s *servers) trust.Token { return s.with(func(t *trust.Token) { t.Pin = strings.Repeat("0", 64) }) }},
+		"of an agent": {asked: func(s *servers) tokens.Token { return s.with(func(t *tokens.Token) { t.Role = tokens.RoleNode }) }},
+		"of another cluster": {asked: func(s *servers) tokens.Token {
+			return s.with(func(t *tokens.Token) { t.Pin = strings.Repeat("0", 64) })
+		}},
 		"a token of agents, sic": {spoil: asAgents},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +138,7 @@ func asAgents(s *corev1.Secret) {
 	s.Data["token-secret"], s.Data["usage-bootstrap-authentication"] = []byte("0123456789abcdef"), []byte("true")
 }
 
-func (s *servers) with(change func(*trust.Token)) trust.Token {
+func (s *servers) with(change func(*tokens.Token)) tokens.Token {
 	token := s.token
 	change(&token)
 	return token

@@ -1,4 +1,4 @@
-package trust
+package secretfile
 
 import (
 	"errors"
@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	secretMode fs.FileMode = 0o600
-	publicMode fs.FileMode = 0o644
-	folderMode fs.FileMode = 0o700
+	Secret fs.FileMode = 0o600
+	Public fs.FileMode = 0o644
+	Folder fs.FileMode = 0o700
 )
 
-// writeFile replaces a file atomically: after a crash it has its old or its new content.
+// Write replaces a file atomically: after a crash it has its old or its new content.
 // Where the file was somebody else's, it stays his if this process may give files away.
-func writeFile(path string, content []byte, mode fs.FileMode) (err error) {
+func Write(path string, content []byte, mode fs.FileMode) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, cause(err))
@@ -37,7 +37,7 @@ func writeFile(path string, content []byte, mode fs.FileMode) (err error) {
 	if err := os.Rename(file.Name(), path); err != nil {
 		return err
 	}
-	syncFolder(filepath.Dir(path))
+	SyncFolder(filepath.Dir(path))
 	return nil
 }
 
@@ -70,16 +70,16 @@ func fill(file *os.File, content []byte, mode fs.FileMode) error {
 	return file.Sync()
 }
 
-// syncFolder makes a rename durable where the file system can; one that cannot sync folders is no error.
-func syncFolder(path string) {
+// SyncFolder makes a rename durable where the file system can; one that cannot sync folders is no error.
+func SyncFolder(path string) {
 	if folder, err := os.Open(path); err == nil {
 		_ = folder.Sync()
 		_ = folder.Close()
 	}
 }
 
-// readOrMake returns the content of a file, making it first when it is missing.
-func readOrMake(path string, mode fs.FileMode, produce func() ([]byte, error)) ([]byte, error) {
+// ReadOrMake returns the content of a file, making it first when it is missing.
+func ReadOrMake(path string, mode fs.FileMode, produce func() ([]byte, error)) ([]byte, error) {
 	content, err := os.ReadFile(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return content, err
@@ -87,5 +87,5 @@ func readOrMake(path string, mode fs.FileMode, produce func() ([]byte, error)) (
 	if content, err = produce(); err != nil {
 		return nil, err
 	}
-	return content, writeFile(path, content, mode)
+	return content, Write(path, content, mode)
 }

@@ -1,10 +1,11 @@
-package trust
+package tokens
 
 import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -18,12 +19,12 @@ const (
 	RoleServer = "server"
 )
 
-// TokenLife is how long a join token is good if nothing else is asked for.
-const TokenLife = 24 * time.Hour
+// Life is how long a join token is good if nothing else is asked for.
+const Life = 24 * time.Hour
 
-// ServerTokenLife is TokenLife of a token for servers. It is as good as the key of the authority, and typed where others may read it later:
+// ServerLife is Life of a token for servers. It is as good as the key of the authority, and typed where others may read it later:
 // in a shell's history, in the log of sudo.
-const ServerTokenLife = time.Hour
+const ServerLife = time.Hour
 
 const (
 	// tokenIDLength letters name a token, tokenKeyLength more are its secret: the two
@@ -35,8 +36,11 @@ const (
 	tokenMaxBytes = 512
 )
 
-// tokenSecret may have more letters than NewToken makes: earlier versions made 64.
+// tokenSecret may have more letters than New makes: earlier versions made 64.
 var tokenSecret = regexp.MustCompile(`^[a-z0-9]{22,64}$`)
+
+// ErrBad says that a text is not a join token, or not one of this cluster.
+var ErrBad = errors.New("bad join token")
 
 // Token lets a machine join: <role>.<pin of the CA>.<secret>. The pin tells the machine
 // whom to trust, the secret tells the cluster that the machine may join. The secret is
@@ -45,8 +49,8 @@ type Token struct {
 	Role, Pin, Secret string
 }
 
-// NewToken makes a token with a fresh secret; pin is the authority's (CA.Pin).
-func NewToken(role, pin string) (Token, error) {
+// New makes a token with a fresh secret; pin is the authority's (CA.Pin).
+func New(role, pin string) (Token, error) {
 	letters := make([]byte, 0, tokenIDLength+tokenKeyLength)
 	random := make([]byte, 1)
 	for len(letters) < cap(letters) {
@@ -60,22 +64,22 @@ func NewToken(role, pin string) (Token, error) {
 	return Token{Role: role, Pin: pin, Secret: string(letters)}, nil
 }
 
-// ParseToken reads a token's text; space around it is ignored.
-func ParseToken(text string) (Token, error) {
+// Parse reads a token's text; space around it is ignored.
+func Parse(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	parts := strings.Split(text, ".")
 	if len(text) > tokenMaxBytes || len(parts) != 3 {
-		return Token{}, fmt.Errorf("%w: want <role>.<sha256 of the CA>.<secret>", ErrBadToken)
+		return Token{}, fmt.Errorf("%w: want <role>.<sha256 of the CA>.<secret>", ErrBad)
 	}
 	token := Token{Role: parts[0], Pin: parts[1], Secret: parts[2]}
 	if token.Role != RoleNode && token.Role != RoleServer {
-		return Token{}, fmt.Errorf("%w: unknown role, want %q or %q", ErrBadToken, RoleNode, RoleServer)
+		return Token{}, fmt.Errorf("%w: unknown role, want %q or %q", ErrBad, RoleNode, RoleServer)
 	}
 	if pin, err := hex.DecodeString(token.Pin); err != nil || len(pin) != sha256.Size {
-		return Token{}, fmt.Errorf("%w: its second part is not a SHA-256 in hexadecimal", ErrBadToken)
+		return Token{}, fmt.Errorf("%w: its second part is not a SHA-256 in hexadecimal", ErrBad)
 	}
 	if !tokenSecret.MatchString(token.Secret) {
-		return Token{}, fmt.Errorf("%w: its third part is not a secret of 22 to 64 small letters and digits", ErrBadToken)
+		return Token{}, fmt.Errorf("%w: its third part is not a secret of 22 to 64 small letters and digits", ErrBad)
 	}
 	return token, nil
 }
