@@ -78,17 +78,19 @@ func (m *Membership) AuthoritiesHeld() []string {
 // signs now. It may be told the same again: what failed is tried again.
 func (m *Membership) Follow(authorities []byte) { m.told.tell(authorities) }
 
-// believe believes what servers have told, on disk first, and reports whether the authority that signs now has signed the node's
-// certificate.
+// believe believes what servers have told, and reports whether the authority that signs now has signed the node's certificate. It fails as
+// long as the disk does not have what is held: an agent that starts again with less than it said would be locked out.
 func (m *Membership) believe(news *[]byte) (signs bool, err error) {
 	if news == nil {
-		return true, nil
+		return true, m.save()
 	}
 	authorities, signs, err := trust.SignerFirst(m.held.Identity, *news)
-	if err != nil || bytes.Equal(authorities, m.held.Identity.CAPEM) {
+	if err != nil {
 		return signs, err
 	}
-	node := m.held.Believing(authorities)
-	m.config.Logger.Info("the authorities that are believed are others now", "node", m.config.NodeName, "renews", !signs)
-	return signs, errors.Join(node.Save(m.config.DataDir), m.use(node))
+	if !bytes.Equal(authorities, m.held.Identity.CAPEM) {
+		m.config.Logger.Info("the authorities that are believed are others now", "node", m.config.NodeName, "renews", !signs)
+		err = m.use(m.held.Believing(authorities))
+	}
+	return signs, errors.Join(err, m.save())
 }

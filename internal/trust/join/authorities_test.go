@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -83,7 +85,7 @@ func TestANodeFollowsTheAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewed.GossipKeys = m.held.GossipKeys
-	if err := errors.Join(m.use(renewed), renewed.Save(dir)); err != nil {
+	if err := errors.Join(m.use(renewed), m.save()); err != nil {
 		t.Fatal(err)
 	}
 	follow(true)
@@ -97,5 +99,60 @@ func TestANodeFollowsTheAuthority(t *testing.T) {
 	follow(true)
 	if held := m.AuthoritiesHeld(); !slices.Equal(held, []string{second}) || believed != 1 {
 		t.Errorf("it holds %q, believes %d", held, believed)
+	}
+}
+
+// TestAFullDisk: what an agent holds and its disk does not have is sure for no server, and is written when the disk takes it.
+func TestAFullDisk(t *testing.T) {
+	now := time.Now()
+	cluster, err := trust.NewCluster(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := cluster.CA.IssueNode("a", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := trust.NewNode(own.CertPEM, own.CertPEM, own.KeyPEM, own.CAPEM, cluster.GossipKeys.Told())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	m := &Membership{
+		told:   told{wake: make(chan struct{}, 1)},
+		config: MembershipConfig{NodeName: "a", DataDir: dir, Logger: slog.New(slog.DiscardHandler)},
+	}
+	if err := errors.Join(m.use(node), m.save()); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err := trust.MakeAuthority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.CA.Ring().Add(text); err != nil {
+		t.Fatal(err)
+	}
+	folder, away := filepath.Join(dir, "pki"), filepath.Join(dir, "away")
+	if err := errors.Join(os.Rename(folder, away), os.WriteFile(folder, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	m.Follow(cluster.CA.CertPEM())
+	for range 3 {
+		if err := m.renew(t.Context(), now); err == nil {
+			t.Error("it has taken what the disk refuses")
+		}
+		if held := m.AuthoritiesHeld(); !slices.Contains(held, changing) {
+			t.Errorf("it says that it holds %q", held)
+		}
+	}
+	if err := errors.Join(os.Remove(folder), os.Rename(away, folder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.renew(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := trust.LoadNode(dir)
+	if held := m.AuthoritiesHeld(); err != nil || !bytes.Equal(saved.Identity.CAPEM, cluster.CA.CertPEM()) || slices.Contains(held, changing) {
+		t.Errorf("it holds %q, on disk: %v", held, err)
 	}
 }

@@ -20,6 +20,8 @@ const renewRetryMin = 5 * time.Second
 type Membership struct {
 	config MembershipConfig
 	held   *trust.Node
+	// saved is what the data directory has: nil while a disk that refuses may have left it with anything.
+	saved *trust.Node
 	// client is what the agent shows to servers; serving, which may hold nothing yet,
 	// what it shows to those that call it.
 	client, serving trust.Live
@@ -52,6 +54,7 @@ func Open(ctx context.Context, config MembershipConfig) (*Membership, error) {
 	missing := ErrNoToken
 	switch {
 	case err == nil && node.Valid(config.NodeName, time.Now()):
+		m.saved = node
 		return m, m.use(node)
 	case err == nil:
 		missing = ErrCertificateEnded
@@ -81,7 +84,20 @@ func (m *Membership) join(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(m.use(node), node.Save(c.DataDir))
+	return errors.Join(m.use(node), m.save())
+}
+
+// save writes what is held, unless the data directory has it: what a disk has refused is tried again until it takes it.
+func (m *Membership) save() error {
+	if m.saved == m.held {
+		return nil
+	}
+	m.saved = nil
+	if err := m.held.Save(m.config.DataDir); err != nil {
+		return err
+	}
+	m.saved = m.held
+	return nil
 }
 
 func (m *Membership) use(node *trust.Node) error {
@@ -155,7 +171,7 @@ func (m *Membership) renew(ctx context.Context, now time.Time) error {
 	}
 	node.GossipKeys = m.held.GossipKeys // the session keeps them
 	m.config.Logger.Info("the node's certificates were renewed", "node", m.config.NodeName, "expires", node.Identity.Expires())
-	if err := errors.Join(m.use(node), node.Save(m.config.DataDir)); err != nil {
+	if err := errors.Join(m.use(node), m.save()); err != nil {
 		return err
 	}
 	if signs, err = m.believe(news); err == nil && !signs {
