@@ -44,7 +44,7 @@ type JoinConfig struct {
 	Token string
 	// Name and AdvertiseAddress are what it will be called, and where the others will reach it, host:port.
 	Name, AdvertiseAddress string
-	// TrustDir becomes its trust folder. It must not have keys yet.
+	// TrustDir becomes its trust folder. It must not have keys yet, unless they are trust.Outdated.
 	TrustDir string
 	Logger   *slog.Logger
 }
@@ -52,7 +52,10 @@ type JoinConfig struct {
 // Join makes the trust folder of a server that joins a cluster, by what a member sends to the holder of the token. The server becomes
 // a member when it runs. Join tries until it succeeds, ctx ends, or a member gives an answer that trying again does not change.
 func Join(ctx context.Context, config JoinConfig) error {
-	if err := trust.CanAdopt(config.TrustDir); err != nil {
+	adopt := trust.Adopt
+	if token, _ := trust.ParseToken(config.Token); trust.Outdated(config.TrustDir, token) { // of a bad one join.Server says so
+		adopt = trust.AdoptAgain
+	} else if err := trust.CanAdopt(config.TrustDir); err != nil {
 		return err
 	}
 	self := trust.Server{Name: config.Name, Endpoint: config.AdvertiseAddress}
@@ -62,7 +65,7 @@ func Join(ctx context.Context, config JoinConfig) error {
 	if err != nil {
 		return err
 	}
-	return trust.Adopt(config.TrustDir, granted.Shared, granted.Pin, self, time.Now())
+	return adopt(config.TrustDir, granted.Shared, granted.Pin, self, time.Now())
 }
 
 // WithPort is "host:port" of a server that is named as that or as "host", with DefaultPort then.
@@ -97,7 +100,7 @@ func (o *Options) validateJoin() error {
 // adopted is the trust folder of a server that joins, which it gets with its first start.
 func (o *Parsed) adopted(ctx context.Context) (*trust.Cluster, error) {
 	cluster, err := trust.LoadCluster(o.trustDir())
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || err == nil && o.isOutdated() {
 		if err := o.adoptAtLast(ctx); err != nil {
 			return nil, err
 		}
@@ -107,6 +110,16 @@ func (o *Parsed) adopted(ctx context.Context) (*trust.Cluster, error) {
 		return nil, err
 	}
 	return cluster, cluster.EnsureKubeconfigs(trust.Server{Name: o.Name, Endpoint: o.AdvertiseAddress}, recorded(cluster))
+}
+
+// isOutdated reports whether the token file tells of an authority that the trust folder of a server that is no member yet has not heard of.
+func (o *Options) isOutdated() bool {
+	text, err := os.ReadFile(o.TokenFile)
+	if err != nil {
+		return false
+	}
+	token, err := trust.ParseToken(string(text))
+	return err == nil && trust.Outdated(o.trustDir(), token)
 }
 
 // adoptAtLast is adopt, again and again below a service manager, also after a refusal: a process that ended would be started again and

@@ -197,7 +197,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	if err != nil {
 		return err
 	}
-	a.kubelets = peers.NewKubelets(a.config.identity.live, a.config.identity.nodeServing)
+	a.kubelets = peers.NewKubelets(a.config.identity.live, a.config.identity.nodeServing, a.config.revoked)
 	a.dialPods = peers.Pods{Agents: a.kubelets, Nodes: a.nodes}.DialContext
 	if err := a.addOtherKinds(codecs); err != nil {
 		return err

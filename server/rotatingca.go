@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/setpoint-io/setpoint/apiserver/aggregation"
 	"github.com/setpoint-io/setpoint/controllers/rootca"
 	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -23,7 +24,7 @@ func (a *api) authorityRing() rotations.Mechanism {
 	authority := a.config.Trust.CA
 	a.config.revoked.Believe(authority.KeyIDs())
 	return rotations.KeyRing{
-		Ring: authority.Ring(),
+		Ring: authority.Ring(), WasDropped: authority.Dropped,
 		Make: func() ([]byte, string, error) { return trust.MakeAuthority(time.Now()) },
 		Changed: func() error {
 			if err := a.config.identity.keeper.FollowAuthorities(time.Now()); err != nil {
@@ -64,27 +65,61 @@ func (a *api) certifiedNodes(ctx context.Context, client kubernetes.Interface) (
 	return names, nil
 }
 
-// unpublished are the namespaces whose pods are not told yet whom to believe, in one line.
+// unpublished are what pods and aggregated servers read and does not tell yet whom to believe: the namespaces in one line.
 func unpublished(ctx context.Context, client kubernetes.Interface, bundle string) []rotation.Waiting {
+	lacking, fixed, err := lackingNamespaces(ctx, client, bundle)
+	if err != nil {
+		return []rotation.Waiting{{Member: "the namespaces", Why: "they and their ConfigMaps cannot be listed: " + err.Error()}}
+	}
+	waits := namespacesWaiting(fixed, "their ConfigMaps "+rootca.Name+" are immutable: delete them, others are made")
+	waits = append(waits, namespacesWaiting(lacking, "their ConfigMaps "+rootca.Name+" have not taken the change yet")...)
+	told, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, aggregation.AuthenticationName, metav1.GetOptions{ResourceVersion: "0"})
+	switch {
+	case err != nil:
+		waits = append(waits, rotation.Waiting{Member: "ConfigMap " + aggregation.AuthenticationName, Why: "it cannot be read: " + err.Error()})
+	case told.Data[aggregation.ClientCAs] != bundle:
+		waits = append(waits, rotation.Waiting{Member: "ConfigMap " + aggregation.AuthenticationName, Why: "it has not taken the change yet"})
+	}
+	return waits
+}
+
+// lackingNamespaces are those that stay and whose bundle is another or missing; fixed are those in which nobody can change it.
+func lackingNamespaces(ctx context.Context, client kubernetes.Interface, bundle string) (lacking, fixed []string, err error) {
+	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, nil, err
+	}
 	maps, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{
 		ResourceVersion: "0", FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, rootca.Name).String(),
 	})
 	if err != nil {
-		return []rotation.Waiting{{Member: "the namespaces", Why: "their ConfigMaps cannot be listed: " + err.Error()}}
+		return nil, nil, err
 	}
-	var lacking []string
+	told, immutable := map[string]bool{}, map[string]bool{}
 	for _, m := range maps.Items {
-		if m.Data[rootca.Key] != bundle && m.DeletionTimestamp == nil {
-			lacking = append(lacking, m.Namespace)
+		told[m.Namespace] = m.Data[rootca.Key] == bundle
+		immutable[m.Namespace] = m.Immutable != nil && *m.Immutable
+	}
+	for _, n := range namespaces.Items {
+		switch {
+		case told[n.Name] || n.DeletionTimestamp != nil:
+		case immutable[n.Name]:
+			fixed = append(fixed, n.Name)
+		default:
+			lacking = append(lacking, n.Name)
 		}
 	}
-	if len(lacking) == 0 {
+	return lacking, fixed, nil
+}
+
+func namespacesWaiting(names []string, why string) []rotation.Waiting {
+	if len(names) == 0 {
 		return nil
 	}
-	slices.Sort(lacking)
-	named := strings.Join(lacking[:min(len(lacking), rotation.LackingMax)], ", ")
-	if more := len(lacking) - rotation.LackingMax; more > 0 {
+	slices.Sort(names)
+	named := strings.Join(names[:min(len(names), rotation.LackingMax)], ", ")
+	if more := len(names) - rotation.LackingMax; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return []rotation.Waiting{{Member: "namespaces " + named, Why: "their ConfigMaps " + rootca.Name + " have not taken the change yet"}}
+	return []rotation.Waiting{{Member: "namespaces " + named, Why: why}}
 }

@@ -299,6 +299,10 @@ func (o *Options) checkToken(cluster *trust.Cluster) error {
 	if err != nil {
 		return err
 	}
+	if cluster.CA.Dropped(token.Pin) { // whoever starts again with it is in already
+		o.Logger.Warn("the token is of a certificate authority that this cluster has dropped: nobody can join with it", "file", o.TokenFile)
+		return nil
+	}
 	if !cluster.CA.Holds(token.Pin) {
 		return fmt.Errorf("%s: %w", o.TokenFile, errTokenFile)
 	}

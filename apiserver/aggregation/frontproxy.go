@@ -80,13 +80,16 @@ func (p *FrontProxy) Expiries(server string) []trust.Expiry {
 // AuthenticationName is the ConfigMap in kube-system that tells aggregated servers whom to believe.
 const AuthenticationName = "extension-apiserver-authentication"
 
+// ClientCAs is its key with the authorities of users' certificates.
+const ClientCAs = "client-ca-file"
+
 const requestHeaderCAs = "requestheader-client-ca-file"
 
 // Configuration tells aggregated API servers which CAs to trust: upstream's keys of the ConfigMap
 // kube-system/extension-apiserver-authentication. clients is the authority of users' certificates.
 func (p *FrontProxy) Configuration(clients *trust.CA) map[string]string {
 	return map[string]string{
-		"client-ca-file":                     string(clients.CertPEM()),
+		ClientCAs:                            string(clients.CertPEM()),
 		requestHeaderCAs:                     p.bundle(),
 		"requestheader-allowed-names":        listOf(trust.FrontProxyName),
 		"requestheader-username-headers":     listOf("X-Remote-User"),

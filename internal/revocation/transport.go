@@ -23,7 +23,9 @@ func (j *Judge) GuardTransport(t *http.Transport, handshakeTimeout time.Duration
 		return
 	}
 	config := t.TLSClientConfig.Clone()
-	config.NextProtos = httpProtocols
+	if len(config.NextProtos) == 0 {
+		config.NextProtos = httpProtocols
+	}
 	j.Guard(config)
 	t.DialTLSContext = j.dialTLS(t.DialContext, config, handshakeTimeout)
 }

@@ -50,6 +50,24 @@ func Adopt(dir string, shared Shared, pin string, self Server, now time.Time) er
 // CanAdopt fails with ErrOccupied where Adopt would.
 func CanAdopt(dir string) error { return free(filepath.Join(dir, folderPKI)) }
 
+// Outdated reports whether dir is the folder of a server that was never made a member, and has not heard of the authority that a token of
+// now names: those who replaced it waited for no such server. It has nothing that the cluster knows, so it may adopt again.
+func Outdated(dir string, token Token) bool {
+	cluster, err := LoadCluster(dir)
+	return err == nil && cluster.Joining() && token.Role == RoleServer && !cluster.CA.Holds(token.Pin) && !cluster.CA.Dropped(token.Pin)
+}
+
+// AdoptAgain is Adopt in a folder that is Outdated.
+func AdoptAgain(dir string, shared Shared, pin string, self Server, now time.Time) error {
+	if err := shared.validate(pin); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, folderPKI)); err != nil {
+		return err
+	}
+	return Adopt(dir, shared, pin, self, now)
+}
+
 func free(folder string) error {
 	entries, err := os.ReadDir(folder)
 	switch {

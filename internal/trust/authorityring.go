@@ -35,6 +35,8 @@ type authoritiesText struct {
 	Authorities []authorityText `json:"authorities"`
 	// Founding is the one that the cluster began with, also when nothing it has signed is believed any more.
 	Founding *authorityText `json:"founding,omitempty"`
+	// Former are the hashes of those that were dropped.
+	Former []string `json:"former,omitempty"`
 }
 
 // caOf has a ring that ends with the process.
@@ -50,12 +52,22 @@ func caOf(all []*Authority, founding *Authority) *CA {
 }
 
 // copied is another CA with the authorities of now, which end with the process.
-func (ca *CA) copied() *CA { return caOf(ca.current().all, ca.founding) }
+func (ca *CA) copied() *CA {
+	other := caOf(ca.current().all, ca.founding)
+	other.known.add(ca.former(nil)...)
+	return other
+}
 
 // keptIn makes a folder keep the authorities.
 func (ca *CA) keptIn(folder string) {
 	ca.ring.dir, ca.ring.file = folder, filepath.Join(folder, fileCARing)
-	ca.ring.form.encode = func(all []*Authority, _ bool) ([]byte, error) { return encodeAuthorities(all, ca.founding) }
+	ca.ring.form.encode = func(all []*Authority, _ bool) ([]byte, error) {
+		return encodeAuthorities(all, ca.founding, ca.former(all)...)
+	}
+	ca.ring.form.parse = func(text []byte) ([]*Authority, bool, error) {
+		ca.remember(text)
+		return parseAuthorities(text)
+	}
 }
 
 // Ring are the authorities, nil of a derived CA.
@@ -75,6 +87,9 @@ func (ca *CA) behindPEM() []byte { return ca.current().behindPEM }
 
 // hold makes others see other authorities from now on.
 func (ca *CA) hold(all []*Authority) {
+	for _, a := range all {
+		ca.known.add(a.ID())
+	}
 	former := ca.now.Swap(authoritiesOf(all))
 	if former != nil {
 		close(former.replaced)
@@ -92,10 +107,13 @@ func (ca *CA) hasSigned(certificate *x509.Certificate) bool {
 	return certificate.CheckSignatureFrom(ca.signing().certificate) == nil
 }
 
-// KeyIDs are what the certificates of the authorities call their keys.
+// KeyIDs are what the certificates of the authorities call their keys, and those of the authorities that follow from them.
 func (ca *CA) KeyIDs() (all []string) {
 	for _, a := range ca.current().all {
 		all = append(all, string(a.certificate.SubjectKeyId))
+		if a.serving != nil {
+			all = append(all, string(a.serving.certificate.SubjectKeyId))
+		}
 	}
 	return all
 }
@@ -227,7 +245,9 @@ func authoritiesIn(text []byte) (*CA, error) {
 	if err != nil {
 		return nil, err
 	}
-	return caOf(all, founding), nil
+	ca := caOf(all, founding)
+	ca.known.add(whole.Former...)
+	return ca, nil
 }
 
 func parseAuthorities(text []byte) (all []*Authority, rotated bool, err error) {
@@ -260,8 +280,8 @@ func (t authorityText) parse() (*Authority, error) {
 }
 
 // encodeAuthorities is the text of ca.ring; without founding it is that of AuthorityRing.Add.
-func encodeAuthorities(all []*Authority, founding *Authority) ([]byte, error) {
-	var whole authoritiesText
+func encodeAuthorities(all []*Authority, founding *Authority, former ...string) ([]byte, error) {
+	whole := authoritiesText{Former: former}
 	for _, a := range all {
 		text, err := textOf(a)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,85 @@ func TestTheAuthorityIsReplaced(t *testing.T) {
 	}
 	if _, err := again.Shared(); err != nil {
 		t.Errorf("a server that joins: %v", err)
+	}
+}
+
+// TestDroppedAuthoritiesAreRemembered: by the folder, by what another server gets of it, and by a copy. A token of any of them is none, and
+// keeps nobody from starting.
+func TestDroppedAuthoritiesAreRemembered(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	cluster := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
+	first := cluster.CA.Pin()
+	replace := func() (dropped string) {
+		t.Helper()
+		dropped = cluster.CA.Pin()
+		text, next, err := MakeAuthority(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ring := cluster.CA.Ring()
+		if _, err := ring.Add(text); err != nil || cluster.CA.Dropped(dropped) || cluster.CA.Dropped(next) {
+			t.Fatalf("nothing is dropped yet: %v", err)
+		}
+		if err := errors.Join(ring.Use(next), ring.Drop(dropped)); err != nil {
+			t.Fatal(err)
+		}
+		return dropped
+	}
+	replace()
+	token := filepath.Join(dir, "pki", "node.token")
+	if err := os.Remove(token); err != nil {
+		t.Fatal(err)
+	}
+	cluster = must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
+	if cluster.NodeToken.Pin != cluster.CA.Pin() {
+		t.Fatal("it makes no other token")
+	}
+	second := replace()
+	if err := cluster.Founded().Save([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	shared := must[*CA](t)(must[Shared](t)(cluster.Shared()).authority())
+	loaded := must[*Cluster](t)(LoadCluster(dir))
+	if loaded.NodeToken != (Token{}) || loaded.NodeToken.ID() != "" || loaded.NodeToken.Key() != "" {
+		t.Error("there is a token of one that was dropped")
+	}
+	for what, ca := range map[string]*CA{"same": cluster.CA, "loaded": loaded.CA, "shared": shared, "copied": cluster.CA.copied()} {
+		if !ca.Dropped(first) || !ca.Dropped(second) || ca.Dropped(ca.Pin()) || ca.Dropped("other") {
+			t.Errorf("%s: it remembers %v", what, ca.former(ca.current().all))
+		}
+	}
+	foreign := must[Token](t)(NewToken(RoleNode, strings.Repeat("0", 64)))
+	if err := os.WriteFile(token, []byte(foreign.Text()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadCluster(dir); !errors.Is(err, ErrBadToken) {
+		t.Errorf("a token of another cluster: %v", err)
+	}
+}
+
+// TestAKubeconfigThatIsNone is told of, and the others follow nevertheless.
+func TestAKubeconfigThatIsNone(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	cluster := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
+	if err := os.WriteFile(filepath.Join(dir, "a.kubeconfig"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, next, err := MakeAuthority(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = must[string](t)(cluster.CA.Ring().Add(text))
+	if err := cluster.CA.Ring().Use(next); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.followAuthorities(now); err == nil || !strings.Contains(err.Error(), "a.kubeconfig") {
+		t.Errorf("told: %v", err)
+	}
+	admin := must[*Identity](t)(cluster.readIdentity(cluster.path(fileAdminCert), cluster.path(fileAdminKey)))
+	want := must[[]byte](t)(Kubeconfig(admin, []Server{testServer}))
+	if got := must[[]byte](t)(os.ReadFile(filepath.Join(dir, AdminKubeconfig))); !bytes.Equal(got, want) {
+		t.Error("the file behind it was not renewed")
 	}
 }
 

@@ -45,6 +45,8 @@ type CA struct {
 	now atomic.Pointer[authorities]
 	// founding is the authority that the cluster began with: other secrets follow from its key, and it names the cluster.
 	founding *Authority
+	// known are all that it has and had.
+	known pinList
 	// ring is nil of a derived one; follows is then the one from whose authorities those of this one follow.
 	ring    *AuthorityRing
 	follows *CA

@@ -36,7 +36,7 @@ type Cluster struct {
 	// GossipKeys encrypt gossip.
 	GossipKeys *GossipRing
 	// NodeToken lets agents join for TokenLife after the first start of the cluster. It
-	// is the zero value if its file was deleted.
+	// is the zero value if its file was deleted, or is of an authority that was dropped.
 	NodeToken tokens.Token
 	// AccountKeys sign the tokens of service accounts, on every server.
 	AccountKeys *Ring[AccountKey]
@@ -236,8 +236,8 @@ func (c *Cluster) setNodeToken(text []byte) (err error) {
 	if c.NodeToken, err = tokens.Parse(string(text)); err != nil {
 		return err
 	}
-	if c.NodeToken.Role == tokens.RoleNode && c.NodeToken.Pin == c.CA.ClusterID() && !c.CA.Holds(c.NodeToken.Pin) {
-		c.NodeToken = tokens.Token{} // of the authority that was dropped
+	if c.NodeToken.Role == tokens.RoleNode && c.CA.Dropped(c.NodeToken.Pin) {
+		c.NodeToken = tokens.Token{}
 		return nil
 	}
 	if c.NodeToken.Role != tokens.RoleNode || !c.CA.Holds(c.NodeToken.Pin) {

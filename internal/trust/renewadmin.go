@@ -2,6 +2,7 @@ package trust
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,12 +53,13 @@ func (c *Cluster) renewKubeconfigs(admin *Identity) error {
 	if err != nil {
 		return err
 	}
+	var failures []error // one file keeps no other back
 	for _, file := range files {
 		if err := replaceAdmin(file, admin); err != nil {
-			return fmt.Errorf("renew %s: %w", file, err)
+			failures = append(failures, fmt.Errorf("renew %s: %w", file, err))
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // AdminExpires is when the administrator's certificate ends.

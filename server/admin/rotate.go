@@ -44,7 +44,7 @@ func rotateStatus(err error) int {
 			return http.StatusBadRequest
 		}
 	}
-	for _, refusal := range []error{rotation.ErrTooLate, rotation.ErrNothing, rotation.ErrTooOld, rotation.ErrRefused} {
+	for _, refusal := range []error{rotation.ErrTooLate, rotation.ErrNothing, rotation.ErrTooOld, rotation.ErrRefused, rotations.ErrDropped} {
 		if errors.Is(err, refusal) {
 			return http.StatusConflict
 		}

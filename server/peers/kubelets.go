@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/internal/revocation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -35,15 +36,17 @@ var (
 type Kubelets struct {
 	identity   *trust.Live
 	serving    *trust.CA
+	judge      *revocation.Judge
 	mu         sync.Mutex
 	transports map[string]*http.Transport
 	// moment is that of the authorities that transports believe.
 	moment any
 }
 
-// NewKubelets dials as identity. serving is the authority for what nodes serve with.
-func NewKubelets(identity *trust.Live, serving *trust.CA) *Kubelets {
-	return &Kubelets{identity: identity, serving: serving, transports: map[string]*http.Transport{}}
+// NewKubelets dials as identity. serving is the authority for what nodes serve with. Whom the judge shuts out is not reached, and what was
+// opened to him ends; nil: nobody is.
+func NewKubelets(identity *trust.Live, serving *trust.CA, judge *revocation.Judge) *Kubelets {
+	return &Kubelets{identity: identity, serving: serving, judge: judge, transports: map[string]*http.Transport{}}
 }
 
 // Agent implements rest.Kubelets.
@@ -86,7 +89,7 @@ func (k *Kubelets) transport(node string) (*http.Transport, error) {
 	defer k.mu.Unlock()
 	if now := k.serving.Moment(); k.moment != now {
 		for _, t := range k.transports {
-			t.CloseIdleConnections() // the others close when they have been idle
+			t.CloseIdleConnections() // the judge ends the others when their authority is dropped
 		}
 		clear(k.transports)
 		k.moment = now
@@ -104,6 +107,7 @@ func (k *Kubelets) transport(node string) (*http.Transport, error) {
 		DialContext:            (&net.Dialer{Timeout: kubeletDialTimeout}).DialContext,
 		MaxResponseHeaderBytes: kubeletHeaderBytesMax, DisableCompression: true,
 	}
+	k.judge.GuardTransport(t, kubeletDialTimeout)
 	k.transports[node] = t
 	return t, nil
 }

@@ -2,6 +2,7 @@ package rotations
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,9 @@ func TestTheDroppedAuthorityReadsNothing(t *testing.T) {
 		config.Servers = func() []trust.Server { return []trust.Server{{Name: "a"}} }
 		config.Mechanisms = map[rotation.Kind]Mechanism{
 			rotation.AccountKey: KeyRing{Ring: &keys{ids: []string{"first"}}, Make: newKey},
-			rotation.CA:         KeyRing{Ring: w.ca.Ring(), Make: func() ([]byte, string, error) { return trust.MakeAuthority(time.Now()) }},
+			rotation.CA: KeyRing{
+				Ring: w.ca.Ring(), WasDropped: w.ca.Dropped, Make: func() ([]byte, string, error) { return trust.MakeAuthority(time.Now()) },
+			},
 		}
 		config.Authorities = &Authorities{
 			Nodes: func() ([]rotation.Lacking, []string) { return nil, nil },
@@ -83,6 +86,10 @@ func TestTheDroppedAuthorityReadsNothing(t *testing.T) {
 		if phases := read(w.ca); len(phases) != 2 {
 			t.Errorf("in the phase use it reads %v", phases)
 		}
+		backup, err := w.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, rotation.ConfigMapName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		waits.Store(&[]rotation.Waiting{{Member: "node n1", Why: "it is away"}})
 		time.Sleep(time.Hour)
 		if p := carry(rotation.CA, Status, nil); p.Phase != rotation.Use || len(p.Waits) != 1 {
@@ -102,6 +109,33 @@ func TestTheDroppedAuthorityReadsNothing(t *testing.T) {
 		}
 		if p := carry(rotation.AccountKey, Begin, &metav1.Duration{}); p.Generation != 2 {
 			t.Errorf("another one: %s", p.Line())
+		}
+
+		// What the new one had sealed while the old one was believed is restored: it makes nobody believe that again.
+		list, err := w.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, rotation.ConfigMapName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list.Data[string(rotation.CA)] = backup.Data[string(rotation.CA)]
+		if _, err := w.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Update(ctx, list, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if phases := read(w.ca); len(phases) != 2 || phases[1] != rotation.Use || w.ca.Holds(old.Pin()) {
+			t.Errorf("a backup of %v: the dropped one is believed: %t", phases, w.ca.Holds(old.Pin()))
+		}
+		if _, err := r.Carry(ctx, Order{Kind: rotation.CA, Order: Status}); !errors.Is(err, ErrDropped) {
+			t.Errorf("told: %v", err)
+		}
+		used := w.ca.Pin()
+		if p := carry(rotation.CA, Begin, &metav1.Duration{}); p.From != used {
+			t.Errorf("another one after the backup: %s", p.Line())
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if p := carry(rotation.CA, Status, nil); p.Phase != rotation.Done || w.ca.Holds(used) || w.ca.Holds(old.Pin()) {
+			t.Errorf("another one after the backup: %s", p.Line())
 		}
 	})
 }

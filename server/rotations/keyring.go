@@ -27,6 +27,13 @@ type KeyRing struct {
 	Ring    Ring
 	Make    func() (text []byte, id string, err error)
 	Changed func() error
+	// WasDropped, if not nil, reports whether a value was dropped for all time.
+	WasDropped func(id string) bool
+}
+
+// Dropped implements Forgetter.
+func (k KeyRing) Dropped(fingerprint string) bool {
+	return k.WasDropped != nil && k.WasDropped(fingerprint)
 }
 
 // Held implements Mechanism.

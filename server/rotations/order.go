@@ -103,8 +103,8 @@ func (r *Rotations) read(o Order, text string) (rotation.State, rotation.Keys, e
 	if text == "" {
 		return rotation.State{}, nil, nil
 	}
-	state, keys, err := rotation.Read(r.config.Locker, o.Kind, text)
-	if o.Order == Begin && errors.Is(err, trust.ErrLocked) {
+	state, keys, err := r.open(o.Kind, text)
+	if o.Order == Begin && (errors.Is(err, trust.ErrLocked) || errors.Is(err, ErrDropped)) {
 		return rotation.State{}, nil, nil
 	}
 	return state, keys, err

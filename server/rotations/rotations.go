@@ -259,7 +259,7 @@ func (r *Rotations) takeKind(kind rotation.Kind, text string) {
 		delete(r.now, kind)
 		return
 	}
-	state, keys, err := rotation.Read(r.config.Locker, kind, text)
+	state, keys, err := r.open(kind, text)
 	if err != nil { // of a backup of another cluster, or of a later release: what is held stays
 		r.config.Logger.Error("a rotation cannot be followed", "kind", kind, "err", err)
 		delete(r.now, kind)

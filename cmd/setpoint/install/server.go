@@ -181,10 +181,10 @@ func sameCluster(trustDir, text string) error {
 		return err
 	}
 	cluster, err := trust.LoadCluster(trustDir)
-	if err != nil {
+	if err != nil || trust.Outdated(trustDir, token) { // then the server gets the keys of now when it starts
 		return err
 	}
-	if !cluster.CA.Holds(token.Pin) {
+	if !cluster.CA.Holds(token.Pin) && !cluster.CA.Dropped(token.Pin) {
 		return errOther
 	}
 	return nil

@@ -88,10 +88,10 @@ func Parse(text string) (Token, error) {
 func (t Token) Text() string { return t.Role + "." + t.Pin + "." + t.Secret }
 
 // ID names the token; it is no secret.
-func (t Token) ID() string { return t.Secret[:tokenIDLength] }
+func (t Token) ID() string { return t.Secret[:min(len(t.Secret), tokenIDLength)] }
 
 // Key is what only the holder of the token knows.
-func (t Token) Key() string { return t.Secret[tokenIDLength:] }
+func (t Token) Key() string { return t.Secret[min(len(t.Secret), tokenIDLength):] }
 
 // String hides the secret, so that a token can stand in a log line.
 func (t Token) String() string { return t.Role + "." + t.Pin + ".(secret)" }
