@@ -40,4 +40,5 @@ func Unsure(members []Member, nodes []string, away func(node string) bool) (wait
 	return waits
 }
 
-const isAway = "it is away, and has to take the change before the old one goes: if it is gone for good, delete its Node"
+const isAway = "it is away, and has to take the change before the old one goes: if it is gone for good, delete its Node " +
+	"(if it comes back nevertheless, it has to join again)"

@@ -48,13 +48,13 @@ type Lacking struct {
 func (l Lacking) waiting(kind Kind) Waiting {
 	switch {
 	case l.More > 0 && l.TooOld:
-		return Waiting{fmt.Sprintf("%d more nodes", l.More), "some have not taken the change yet, and of others " + tooOld(kind)}
+		return Waiting{fmt.Sprintf("%d more nodes", l.More), "some have not taken the change yet, and of others " + nodeTooOld(kind)}
 	case l.More > 0:
 		return Waiting{fmt.Sprintf("%d more nodes", l.More), "they have not taken the change yet"}
 	case l.Garbled:
 		return Waiting{"node " + l.Node, "its agent says what no agent says: restart it, or revoke the node"}
 	case l.TooOld:
-		return Waiting{"node " + l.Node, tooOld(kind)}
+		return Waiting{"node " + l.Node, nodeTooOld(kind)}
 	case l.Away:
 		return Waiting{"node " + l.Node, isAway}
 	}
@@ -64,6 +64,14 @@ func (l Lacking) waiting(kind Kind) Waiting {
 const notTaken = "it has not taken the change yet"
 
 func tooOld(kind Kind) string { return fmt.Sprintf("its release cannot rotate %s: upgrade it", kind) }
+
+// nodeTooOld is tooOld of a node's agent. Those in the process of the servers, as with `setpoint dev`, have no certificate that follows.
+func nodeTooOld(kind Kind) string {
+	if kind != CA {
+		return tooOld(kind)
+	}
+	return "its agent follows no certificate authority: upgrade it if its release is older; nodes of 'setpoint dev' and simulated ones cannot"
+}
 
 // Member is one of those that have to hold what is rotated.
 type Member struct {

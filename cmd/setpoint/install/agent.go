@@ -109,7 +109,11 @@ func (i *installer) joinAsNode(ctx context.Context, env *environment, timeout ti
 	return member.Node(), nil
 }
 
-// sameClusterAsNode fails with errOther if the machine is a node of another cluster than the token's, if there is one.
+// errOtherNode is errOther of a node, which may also have missed that the authority was replaced. It keeps its key, by which it has its name.
+var errOtherNode = fmt.Errorf("%w; or, if it is a node of that cluster and was away while the certificate authority was replaced, remove pki/node.crt "+
+	"in its data directory and install it again with that token", errOther)
+
+// sameClusterAsNode fails with errOtherNode if the machine is a node of another cluster than the token's, if there is one.
 func sameClusterAsNode(dataDir, text string) error {
 	if text == "" {
 		return nil
@@ -130,7 +134,7 @@ func sameClusterAsNode(dataDir, text string) error {
 		return err
 	}
 	if !slices.Contains(pins, token.Pin) {
-		return errOther
+		return errOtherNode
 	}
 	return nil
 }

@@ -250,6 +250,12 @@ func TestWhatIsAnothersIsLeftAlone(t *testing.T) {
 	if err := sameClusterAsNode(dir, other); !errors.Is(err, errOther) {
 		t.Errorf("a node of another cluster: %v", err)
 	}
+	if err := os.Remove(filepath.Join(dir, "pki", "node.crt")); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := trust.NodeKey(dir); err != nil || !bytes.Equal(key, keyPEM) || sameClusterAsNode(dir, other) != nil {
+		t.Errorf("what errOtherNode says does not help: %v", err)
+	}
 }
 
 // TestKeysThatAreWithTheData stay the server's: other ones would be of another cluster than its data.
