@@ -73,7 +73,8 @@ func unpublished(ctx context.Context, client kubernetes.Interface, bundle string
 	}
 	waits := namespacesWaiting(fixed, "their ConfigMaps "+rootca.Name+" are immutable: delete them, others are made")
 	waits = append(waits, namespacesWaiting(lacking, "their ConfigMaps "+rootca.Name+" have not taken the change yet")...)
-	told, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, aggregation.AuthenticationName, metav1.GetOptions{ResourceVersion: "0"})
+	cached := metav1.GetOptions{ResourceVersion: "0"}
+	told, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, aggregation.AuthenticationName, cached)
 	switch {
 	case err != nil:
 		waits = append(waits, rotation.Waiting{Member: "ConfigMap " + aggregation.AuthenticationName, Why: "it cannot be read: " + err.Error()})

@@ -109,9 +109,9 @@ func (i *installer) joinAsNode(ctx context.Context, env *environment, timeout ti
 	return member.Node(), nil
 }
 
-// errOtherNode is errOther of a node, which may also have missed that the authority was replaced. It keeps its key, by which it has its name.
-var errOtherNode = fmt.Errorf("%w; or, if it is a node of that cluster and was away while the certificate authority was replaced, remove pki/node.crt "+
-	"in its data directory and install it again with that token", errOther)
+// errOtherNode is errOther of a node, which may also have missed that the authority was replaced. Its key has its name, and stays.
+var errOtherNode = fmt.Errorf("%w; or, if it is a node of that cluster and was away while the certificate authority was replaced, "+
+	"remove pki/node.crt in its data directory and install it again with that token", errOther)
 
 // sameClusterAsNode fails with errOtherNode if the machine is a node of another cluster than the token's, if there is one.
 func sameClusterAsNode(dataDir, text string) error {
