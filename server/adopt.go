@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/founded"
 )
@@ -53,7 +54,7 @@ type JoinConfig struct {
 // a member when it runs. Join tries until it succeeds, ctx ends, or a member gives an answer that trying again does not change.
 func Join(ctx context.Context, config JoinConfig) error {
 	adopt := trust.Adopt
-	if token, _ := trust.ParseToken(config.Token); trust.Outdated(config.TrustDir, token) { // of a bad one join.Server says so
+	if token, _ := tokens.Parse(config.Token); trust.Outdated(config.TrustDir, token) { // of a bad one join.Server says so
 		adopt = trust.AdoptAgain
 	} else if err := trust.CanAdopt(config.TrustDir); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (o *Options) isOutdated() bool {
 	if err != nil {
 		return false
 	}
-	token, err := trust.ParseToken(string(text))
+	token, err := tokens.Parse(string(text))
 	return err == nil && trust.Outdated(o.trustDir(), token)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/rotations"
 )
@@ -60,7 +61,7 @@ func TestAServerThatMissedTheAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := trust.ParseToken(token.Token)
+	parsed, err := tokens.Parse(token.Token)
 	if err != nil || !trust.Outdated(dir, parsed) {
 		t.Fatalf("its folder is not outdated: %v", err)
 	}

@@ -67,7 +67,7 @@ func clusterInit(w io.Writer, servers, hostServers, out string) error {
 	if err := writeKubeconfigs(out, cluster, list); err != nil {
 		return err
 	}
-	if cluster.NodeToken == (trust.Token{}) {
+	if cluster.NodeToken == (tokens.Token{}) {
 		fmt.Fprintf(w, "trust material is in %s\nservers start with --trust-dir; the first token of agents is of a certificate authority that was "+
 			"dropped: 'setpoint token create' makes another\n", out)
 		return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
 const (
@@ -52,9 +53,9 @@ func CanAdopt(dir string) error { return free(filepath.Join(dir, folderPKI)) }
 
 // Outdated reports whether dir is the folder of a server that was never made a member, and has not heard of the authority that a token of
 // now names: those who replaced it waited for no such server. It has nothing that the cluster knows, so it may adopt again.
-func Outdated(dir string, token Token) bool {
+func Outdated(dir string, token tokens.Token) bool {
 	cluster, err := LoadCluster(dir)
-	return err == nil && cluster.Joining() && token.Role == RoleServer && !cluster.CA.Holds(token.Pin) && !cluster.CA.Dropped(token.Pin)
+	return err == nil && cluster.Joining() && token.Role == tokens.RoleServer && !cluster.CA.Holds(token.Pin) && !cluster.CA.Dropped(token.Pin)
 }
 
 // AdoptAgain is Adopt in a folder that is Outdated.

@@ -144,7 +144,7 @@ func TestDroppedAuthoritiesAreRemembered(t *testing.T) {
 	}
 	shared := must[*CA](t)(must[Shared](t)(cluster.Shared()).authority())
 	loaded := must[*Cluster](t)(LoadCluster(dir))
-	if loaded.NodeToken != (Token{}) || loaded.NodeToken.ID() != "" || loaded.NodeToken.Key() != "" {
+	if loaded.NodeToken != (tokens.Token{}) || loaded.NodeToken.ID() != "" || loaded.NodeToken.Key() != "" {
 		t.Error("there is a token of one that was dropped")
 	}
 	for what, ca := range map[string]*CA{"same": cluster.CA, "loaded": loaded.CA, "shared": shared, "copied": cluster.CA.copied()} {
@@ -152,11 +152,11 @@ func TestDroppedAuthoritiesAreRemembered(t *testing.T) {
 			t.Errorf("%s: it remembers %v", what, ca.former(ca.current().all))
 		}
 	}
-	foreign := must[Token](t)(NewToken(RoleNode, strings.Repeat("0", 64)))
+	foreign := must[tokens.Token](t)(tokens.New(tokens.RoleNode, strings.Repeat("0", 64)))
 	if err := os.WriteFile(token, []byte(foreign.Text()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadCluster(dir); !errors.Is(err, ErrBadToken) {
+	if _, err := LoadCluster(dir); !errors.Is(err, tokens.ErrBad) {
 		t.Errorf("a token of another cluster: %v", err)
 	}
 }
