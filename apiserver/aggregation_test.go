@@ -95,7 +95,11 @@ func (f *front) readTold(ca *trust.CA) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.trust = x509.NewCertPool()
-	f.trust.AppendCertsFromPEM([]byte(f.identity.Configuration(ca)["requestheader-client-ca-file"]))
+	told, err := f.identity.Configuration(ca)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.trust.AppendCertsFromPEM([]byte(told["requestheader-client-ca-file"]))
 }
 
 func (f *front) answerWith(answer http.HandlerFunc) {

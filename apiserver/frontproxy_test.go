@@ -41,7 +41,7 @@ func TestAnotherFrontProxyAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers("the new one is used")
-	if f.identity.IsTold(f.identity.Configuration(ca)) == false || f.identity.IsTold(nil) {
+	if told, err := f.identity.Configuration(ca); err != nil || !f.identity.IsTold(told) || f.identity.IsTold(nil) {
 		t.Error("what was told is not known")
 	}
 	if err := f.authorities.Drop(first); err != nil {

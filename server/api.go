@@ -35,6 +35,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/profiles"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/revocation"
+	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/zpages"
@@ -84,9 +85,9 @@ type api struct {
 	caches     *caches.Caches
 	custom     *crd.Catalog
 	frontProxy *aggregation.FrontProxy
-	// proxyAuthorities are those of frontProxy; followed is closed when this server knows which one counts, and with which key to encrypt.
+	// proxyAuthorities are those of frontProxy; followed says when this server knows which one counts, and with which key to encrypt.
 	proxyAuthorities *trust.Ring[trust.ProxyAuthority]
-	followed         chan struct{}
+	followed         firsts
 	aggregation      *aggregation.Aggregator
 	quota            *quota.Quota
 	// reserved knows which ports of machines are the cluster's.
@@ -123,7 +124,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
 		admissionMetrics: timing.New(),
 		shares:           apiserver.NewShares(),
-		followed:         make(chan struct{}),
+		followed:         newFirsts(rotation.EncryptionKey, rotation.FrontProxy),
 		storage:          storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}
 	clients, err := newClients(a.door)
@@ -186,7 +187,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 
 // addParts makes what the requests and the loops share. Each part uses those above it.
 func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializer.CodecFactory, c clients) (err error) {
-	if a.atRest, a.sealing, err = encryptAtRest(ctx, a.config.Config, a.storage, a.followed); err != nil {
+	if a.atRest, a.sealing, err = encryptAtRest(ctx, a.config.Config, a.storage, a.followed[rotation.EncryptionKey].closed); err != nil {
 		return err
 	}
 	a.access, err = access.New(ctx, access.Config{
@@ -246,7 +247,7 @@ func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
 	if a.proxyAuthorities, err = trust.NewFrontProxyRing(a.config.Trust.CA); err != nil {
 		return err
 	}
-	a.frontProxy = aggregation.NewFrontProxy(a.proxyAuthorities, a.followed)
+	a.frontProxy = aggregation.NewFrontProxy(a.proxyAuthorities, a.followed[rotation.FrontProxy].closed)
 	resolver := dynamic.NewServiceResolver(a.storage)
 	a.aggregation = aggregation.New(aggregation.Config{
 		Store: a.storage, Services: resolver, Dial: a.dialPods, Certificate: a.frontProxy.Certificate,

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -29,9 +30,10 @@ func encryptAtRest(
 		Sealed:  func(name string) int { return keeper.Sealed(name) },
 		IsGiven: func() bool { return keeper.IsGiven() },
 	})
+	mayWrite := func(ctx context.Context, with encryption.Key) error { return sealing.MayWrite(ctx, idOf(with)) }
 	configured, err := encryption.New(ctx, encryption.Config{
 		Options: config.Encryption, OwnFile: config.Trust.EncryptionFile(), OwnKey: encryption.Key{Name: name, Secret: key},
-		OwnKeys: ownKeys(keys), MayWrite: sealing.MayWrite, ServerName: config.Name, Logger: config.Logger,
+		OwnKeys: ownKeys(keys), MayWrite: mayWrite, ServerName: config.Name, Logger: config.Logger,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -43,11 +45,22 @@ func encryptAtRest(
 func ownKeys(keys *trust.EncryptionKeys) func() ([]encryption.Key, error) {
 	return func() (own []encryption.Key, err error) {
 		now, err := keys.Now()
+		if errors.Is(err, trust.ErrOwnEncryption) {
+			return nil, nil
+		}
 		for _, key := range now {
 			own = append(own, encryption.Key{Name: key.Name, Secret: key.Secret})
 		}
 		return own, err
 	}
+}
+
+// idOf is what rotations call a key, "" of one without a name.
+func idOf(key encryption.Key) string {
+	if key.Name == "" {
+		return ""
+	}
+	return trust.StorageKey{Name: key.Name, Secret: key.Secret}.ID()
 }
 
 func keysInForce(keeper *encryption.Keeper) (keys []trust.StorageKey) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 				IsTold: a.isFrontProxyTold,
 			},
 		},
-		Followed:    func() { close(a.followed) },
+		Followed:    a.noteFollowed,
 		CaughtUp:    func(ctx context.Context) error { return a.access.RevocationsAt(ctx, a.storage.Revision()) },
 		Authorities: a.authorityFollowers(client),
 		Nodes: &rotations.Nodes{
@@ -52,6 +53,28 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 			},
 		},
 	})
+}
+
+// firsts are closed, each once, when this server knows which key of a kind counts.
+type firsts map[rotation.Kind]first
+
+type first struct {
+	closed chan struct{}
+	once   *sync.Once
+}
+
+func newFirsts(kinds ...rotation.Kind) firsts {
+	all := firsts{}
+	for _, kind := range kinds {
+		all[kind] = first{make(chan struct{}), &sync.Once{}}
+	}
+	return all
+}
+
+func (a *api) noteFollowed(kind rotation.Kind) {
+	if f, ok := a.followed[kind]; ok {
+		f.once.Do(func() { close(f.closed) })
+	}
 }
 
 // isFrontProxyTold reports whether this replica has the ConfigMap by which aggregated servers know this server. It waits for nothing: a

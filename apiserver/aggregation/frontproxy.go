@@ -37,12 +37,8 @@ func NewFrontProxy(authorities *trust.Ring[trust.ProxyAuthority], ready <-chan s
 // Certificate is made when it is first needed, and anew long before it ends or when another authority is used. A server that does not know
 // yet which one that is shows none.
 func (p *FrontProxy) Certificate() (*tls.Certificate, error) {
-	select {
-	case <-p.ready:
-	default:
-		if p.ready != nil {
-			return nil, errNotReady
-		}
+	if !p.isReady() {
+		return nil, errNotReady
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,6 +56,15 @@ func (p *FrontProxy) Certificate() (*tls.Certificate, error) {
 	}
 	p.current, p.made, p.by = &pair, now, authority.ID()
 	return p.current, nil
+}
+
+func (p *FrontProxy) isReady() bool {
+	select {
+	case <-p.ready:
+		return true
+	default:
+		return p.ready == nil
+	}
 }
 
 // Authority is what the authority is called by which it is known now. Connections that were made with another one are not used any more:
@@ -86,17 +91,22 @@ const ClientCAs = "client-ca-file"
 const requestHeaderCAs = "requestheader-client-ca-file"
 
 // Configuration tells aggregated API servers which CAs to trust: upstream's keys of the ConfigMap
-// kube-system/extension-apiserver-authentication. clients is the authority of users' certificates.
-func (p *FrontProxy) Configuration(clients *trust.CA) map[string]string {
-	return map[string]string{
+// kube-system/extension-apiserver-authentication. clients is the authority of users' certificates. A server that does not know yet which
+// authorities of front proxies there are fails, and says the rest: what others have written of them stays.
+func (p *FrontProxy) Configuration(clients *trust.CA) (map[string]string, error) {
+	told := map[string]string{
 		ClientCAs:                            string(clients.CertPEM()),
-		requestHeaderCAs:                     p.bundle(),
 		"requestheader-allowed-names":        listOf(trust.FrontProxyName),
 		"requestheader-username-headers":     listOf("X-Remote-User"),
 		"requestheader-uid-headers":          listOf("X-Remote-Uid"),
 		"requestheader-group-headers":        listOf("X-Remote-Group"),
 		"requestheader-extra-headers-prefix": listOf("X-Remote-Extra-"),
 	}
+	if !p.isReady() {
+		return told, errNotReady
+	}
+	told[requestHeaderCAs] = p.bundle()
+	return told, nil
 }
 
 // bundle has the certificates of all authorities, in the order of what they are called: which one is used changes nothing.

@@ -54,11 +54,12 @@ type Config struct {
 	OwnFile string
 	OwnKey  Key
 	// OwnKeys, if not nil, are the keys of OwnFile, or of a cluster that has no file: the
-	// first one encrypts. An error says that the file is to be read as upstream does.
+	// first one encrypts. None says that the file is to be read as upstream does.
 	OwnKeys func() ([]Key, error)
 	// MayWrite, if not nil, waits until this server knows with which of its own keys the
-	// cluster encrypts now, or says why it must not encrypt with them.
-	MayWrite func(ctx context.Context) error
+	// cluster encrypts now, or says why it must not encrypt with this one; it has no name
+	// if upstream's code has read the file.
+	MayWrite func(ctx context.Context, with Key) error
 	// ServerName tells servers apart in the metrics of KMS plugins.
 	ServerName string
 	Logger     *slog.Logger
@@ -87,7 +88,7 @@ func New(ctx context.Context, config Config) (*Encryption, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
-	first, err := newGeneration(ctx, config)
+	first, err := e.newGeneration(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
@@ -162,7 +163,7 @@ func (e *Encryption) read() ([]byte, error) {
 
 // prepare makes what the files say, which is in force when its plugins work.
 func (e *Encryption) prepare(ctx context.Context) (reread.Next, error) {
-	next, err := newGeneration(ctx, e.config)
+	next, err := e.newGeneration(ctx)
 	if err != nil {
 		return reread.Next{}, err
 	}

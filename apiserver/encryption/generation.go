@@ -33,8 +33,8 @@ type generation struct {
 	// keys are those of own, none if upstream's code has read them; first is the cluster's first one.
 	keys  []Key
 	first value.PrefixTransformer
-	// mayWrite is Config.MayWrite.
-	mayWrite func(context.Context) error
+	// of is what has it in force, or had.
+	of *Encryption
 	// known are the transformers that were asked for, by schema.GroupResource.
 	known sync.Map
 	// close ends the connections to plugins; grace is how long requests may need them.
@@ -42,9 +42,10 @@ type generation struct {
 	grace time.Duration
 }
 
-func newGeneration(ctx context.Context, config Config) (*generation, error) {
+func (e *Encryption) newGeneration(ctx context.Context) (*generation, error) {
+	config := e.config
 	ctx, cancel := context.WithCancel(ctx)
-	g := &generation{close: cancel, first: box(config.OwnKey), mayWrite: config.MayWrite}
+	g := &generation{close: cancel, first: box(config.OwnKey), of: e}
 	var err error
 	if g.own, g.keys, err = loadOwn(ctx, config); err == nil {
 		g.given, err = load(ctx, config, config.File)
@@ -67,8 +68,8 @@ func load(ctx context.Context, config Config, file string) (*encryptionconfig.En
 // loadOwn reads the cluster's own configuration, or makes it of its keys.
 func loadOwn(ctx context.Context, config Config) (*encryptionconfig.EncryptionConfiguration, []Key, error) {
 	if config.OwnKeys != nil {
-		if keys, err := config.OwnKeys(); err == nil {
-			return ownOf(keys), keys, nil
+		if keys, err := config.OwnKeys(); err != nil || len(keys) > 0 {
+			return ownOf(keys), keys, err
 		}
 	}
 	if _, err := os.Stat(config.OwnFile); !errors.Is(err, fs.ErrNotExist) {
@@ -103,8 +104,16 @@ func prefixOf(name string) string { return secretboxPrefix + name + ":" }
 // names the resource, with the cluster's own behind it, so that what was encrypted
 // without the administrator's configuration stays readable.
 func (g *generation) transformer(resource schema.GroupResource) value.Transformer {
+	f := g.find(resource)
+	if f.guarded {
+		return guarded{f.transformer, resource, g.of}
+	}
+	return f.transformer
+}
+
+func (g *generation) find(resource schema.GroupResource) found {
 	if known, ok := g.known.Load(resource); ok {
-		return known.(found).transformer
+		return known.(found)
 	}
 	var layers []value.PrefixTransformer // the empty prefix: each is asked until one can
 	for _, layer := range []*encryptionconfig.EncryptionConfiguration{g.given, g.own} {
@@ -113,47 +122,64 @@ func (g *generation) transformer(resource schema.GroupResource) value.Transforme
 			layers = append(layers, value.PrefixTransformer{Transformer: t})
 		}
 	}
-	f := found{g.joined(resource, layers)}
+	f := found{transformer: g.joined(resource, layers)}
+	f.guarded = f.transformer != nil && g.of.config.MayWrite != nil && !names(g.given, resource)
 	g.known.Store(resource, f)
-	return f.transformer
+	return f
 }
 
 func (g *generation) joined(resource schema.GroupResource, layers []value.PrefixTransformer) value.Transformer {
-	writesOwn := g.mayWrite != nil && !names(g.given, resource)
 	if resource == secrets && len(layers) > 0 {
 		layers = append(layers, g.first)
 	}
-	var t value.Transformer
 	switch len(layers) {
 	case 0:
 		return nil
 	case 1:
-		t = layers[0].Transformer
-	default:
-		t = value.NewPrefixTransformers(errNoKey, layers...)
+		return layers[0].Transformer
 	}
-	if writesOwn {
-		return guarded{t, g.mayWrite}
-	}
-	return t
+	return value.NewPrefixTransformers(errNoKey, layers...)
 }
 
-// guarded encrypts nothing before it may.
+// writes is the key that own encrypts with; without a name if upstream's code has read it.
+func (g *generation) writes() Key {
+	if len(g.keys) == 0 {
+		return Key{}
+	}
+	return g.keys[0]
+}
+
+// guarded encrypts nothing before it may, and then as is in force at that moment: while it waits, another key may have been put in force.
 type guarded struct {
 	value.Transformer
-	mayWrite func(context.Context) error
+	resource schema.GroupResource
+	of       *Encryption
 }
 
 // TransformToStorage implements value.Transformer.
 func (g guarded) TransformToStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
-	if err := g.mayWrite(ctx); err != nil {
-		return nil, err
+	for {
+		now := g.of.current.Load()
+		f := now.find(g.resource)
+		if f.transformer == nil {
+			return data, nil
+		}
+		if f.guarded {
+			if err := g.of.config.MayWrite(ctx, now.writes()); err != nil {
+				return nil, err
+			}
+		}
+		if g.of.current.Load() == now {
+			return f.transformer.TransformToStorage(ctx, data, dataCtx)
+		}
 	}
-	return g.Transformer.TransformToStorage(ctx, data, dataCtx)
 }
 
-// found holds what may be nil.
-type found struct{ transformer value.Transformer }
+// found is what a resource's values go through, nil if nothing; guarded says that the cluster's own keys encrypt it.
+type found struct {
+	transformer value.Transformer
+	guarded     bool
+}
 
 // names reports whether a configuration has a rule for the resource, one with an asterisk included.
 func names(c *encryptionconfig.EncryptionConfiguration, resource schema.GroupResource) bool {

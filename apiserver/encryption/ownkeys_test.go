@@ -60,7 +60,7 @@ func TestNothingIsEncryptedBeforeItMay(t *testing.T) {
 	w := newWorld(t)
 	sealed := seal(t, w.start(), secrets)
 	notYet := errors.New("not yet")
-	w.config.MayWrite = func(context.Context) error { return notYet }
+	w.config.MayWrite = func(context.Context, Key) error { return notYet }
 	e := w.start()
 	if _, err := e.For(secrets).TransformToStorage(t.Context(), text, key); !errors.Is(err, notYet) {
 		t.Errorf("written: %v", err)
@@ -71,5 +71,64 @@ func TestNothingIsEncryptedBeforeItMay(t *testing.T) {
 	w.given(rule("secrets", "secretbox", "given"))
 	if given := seal(t, w.start(), secrets); !strings.HasPrefix(string(given), prefixOf("given")) {
 		t.Errorf("%q", given)
+	}
+}
+
+// TestTheKeyIsChosenAfterTheWait: while a write waits, another key may have been put in force, and then it is asked for once more.
+func TestTheKeyIsChosenAfterTheWait(t *testing.T) {
+	w := newWorld(t)
+	w.config.OwnFile = ""
+	keys, asked, may := []Key{ownKey("b")}, make(chan string), make(chan struct{})
+	w.config.OwnKeys = func() ([]Key, error) { return keys, nil }
+	w.config.MayWrite = func(_ context.Context, with Key) error {
+		asked <- with.Name
+		<-may
+		return nil
+	}
+	e := w.start()
+	sealed := make(chan []byte)
+	transformer := e.For(secrets)
+	go func() {
+		text, _ := transformer.TransformToStorage(t.Context(), text, key)
+		sealed <- text
+	}()
+	if got := <-asked; got != "b" {
+		t.Errorf("asked about %q", got)
+	}
+	keys = []Key{ownKey("c"), ownKey("b")}
+	if err := e.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	may <- struct{}{}
+	select {
+	case got := <-asked:
+		if got != "c" {
+			t.Errorf("asked about %q", got)
+		}
+		may <- struct{}{}
+	case got := <-sealed:
+		t.Fatalf("not asked about the key of now: %q", got)
+	}
+	if got := <-sealed; !strings.HasPrefix(string(got), prefixOf("c")) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAPassingErrorIsNoOtherFile: what could not be read just now is not read in another way.
+func TestAPassingErrorIsNoOtherFile(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.config.OwnFile, rule("secrets", "secretbox", "a"))
+	keys, broken := []Key{ownKey("a")}, error(nil)
+	w.config.OwnKeys = func() ([]Key, error) { return keys, broken }
+	e := w.start()
+	w.write(w.config.OwnFile, rule("secrets", "secretbox", "b", "a"))
+	keys, broken = nil, errors.New("too many open files")
+	if err := e.Reload(t.Context()); !errors.Is(err, broken) || len(e.OwnKeys()) != 1 {
+		t.Errorf("%v, in force are %d", err, len(e.OwnKeys()))
+	}
+	broken = nil // it says more
+	w.write(w.config.OwnFile, rule("secrets, configmaps", "secretbox", "b", "a"))
+	if err := e.Reload(t.Context()); err != nil || len(e.OwnKeys()) != 0 || e.For(configMaps) == nil {
+		t.Errorf("%v, in force are %d", err, len(e.OwnKeys()))
 	}
 }

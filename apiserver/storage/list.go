@@ -63,8 +63,30 @@ func (t *Table) notFound(name string) error {
 }
 
 // decode returns the record in this table's version; another version than the
-// stored one is converted each time.
+// stored one is converted each time. A record of the past whose key was replaced
+// is as gone as if its revision were compacted: 410.
 func (t *Table) decode(r *record.Record) (*Cached, error) {
+	cached, err := t.decodeRecord(r)
+	if one := (*unreadable)(nil); errors.As(err, &one) && t.isPast(r) {
+		return nil, expired("an object of that revision was encrypted with a key that was replaced: list again")
+	}
+	return cached, err
+}
+
+// isPast reports whether what is at the record's key now can be read, or is gone.
+func (t *Table) isPast(r *record.Record) bool {
+	now, there := t.store.log.Root().Get(r.Key)
+	if !there {
+		return true
+	}
+	if now.ModRevision <= r.ModRevision {
+		return false
+	}
+	_, err := t.decodeRecord(now)
+	return err == nil
+}
+
+func (t *Table) decodeRecord(r *record.Record) (*Cached, error) {
 	if t.metadataOnly {
 		return t.store.codec.decodeMetadata(t.stored, r)
 	}
@@ -113,6 +135,12 @@ func (t *Table) listMany(c cut, o ListOptions, page *Page) error {
 		}
 		last = r
 		cached, err := t.pick(o.Selection, r)
+		if apierrors.IsResourceExpired(err) && o.Continue != "" {
+			return expiredPage(c.from, prefix)
+		}
+		if apierrors.IsResourceExpired(err) {
+			return err
+		}
 		if err != nil && !failed.add(err) {
 			return cmp.Or(failed.err(t.kind.GroupResource()), err)
 		}

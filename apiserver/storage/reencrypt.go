@@ -1,10 +1,10 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -164,15 +164,60 @@ func (s *Store) inspect(ctx context.Context, root *state.Root) (*EncryptionRepor
 	return report, outdated, nil
 }
 
-// SealedWith is how many objects of this replica are stored as values that begin with the prefix, whoever may read them.
+// SealedWith is how many objects of this replica are stored as values that begin with the prefix, whoever may read them. It looks at what
+// has changed since it was asked last for the same prefix, and at all objects only if that is long ago.
 func (s *Store) SealedWith(prefix string) (objects int) {
-	begin := append([]byte{command.EncodingEncrypted}, prefix...)
-	for r := range s.log.Root().All("/") {
-		if bytes.HasPrefix(r.Value, begin) {
+	s.sealed.mu.Lock()
+	defer s.sealed.mu.Unlock()
+	root, last := s.log.Root(), &s.sealed
+	if last.prefix != prefix || last.root == 0 || root.Revision < last.root || !s.countChanges(prefix, root.Revision) {
+		last.objects = countSealed(root, prefix)
+	}
+	last.prefix, last.root = prefix, root.Revision
+	return last.objects
+}
+
+// sealedCount is what SealedWith has found last, at a revision of root.
+type sealedCount struct {
+	mu      sync.Mutex
+	prefix  string
+	root    uint64
+	objects int
+}
+
+// countChanges brings the last count up to the revision. It reports false if it cannot.
+func (s *Store) countChanges(prefix string, revision uint64) bool {
+	if revision > s.sealed.root+changesLimit {
+		return false
+	}
+	objects := s.sealed.objects
+	for at := s.sealed.root + 1; at <= revision; at++ {
+		event, ok := s.log.EventAt(at)
+		if !ok {
+			return false
+		}
+		if isSealedWith(event.Prev, prefix) {
+			objects--
+		}
+		if isSealedWith(event.Record, prefix) {
+			objects++
+		}
+	}
+	s.sealed.objects = objects
+	return true
+}
+
+func countSealed(root *state.Root, prefix string) (objects int) {
+	for r := range root.All("/") {
+		if isSealedWith(r, prefix) {
 			objects++
 		}
 	}
 	return objects
+}
+
+func isSealedWith(r *record.Record, prefix string) bool {
+	return r != nil && len(r.Value) > len(prefix) && r.Value[0] == command.EncodingEncrypted && string(r.Value[1:1+len(prefix)]) == prefix
 }
 
 func (e *EncryptionReport) fail(err error) {

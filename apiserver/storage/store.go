@@ -52,6 +52,8 @@ type Store struct {
 	// caughtUp is set once this replica has held every write acknowledged before it
 	// started; see recent.
 	caughtUp atomic.Bool
+	// sealed is what SealedWith has counted.
+	sealed sealedCount
 }
 
 // Table is the objects of one kind, in one version.

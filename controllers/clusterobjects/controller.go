@@ -23,8 +23,8 @@ type Objects struct {
 	Schemas         []*flowcontrolv1.FlowSchema
 	// ServiceCIDRs are the ranges of all Services' addresses: of IPv4, and maybe of IPv6.
 	ServiceCIDRs []string
-	// Authentication is what the ConfigMap says now that tells aggregated API servers which CAs to trust.
-	Authentication func() map[string]string
+	// Authentication is what the ConfigMap says now that tells aggregated API servers which CAs to trust. With an error it is not all.
+	Authentication func() (map[string]string, error)
 	// Definitions makes the CustomResourceDefinitions that the cluster brings along; nil: there are none.
 	Definitions func() ([]*apiextensionsv1.CustomResourceDefinition, error)
 }
@@ -68,7 +68,7 @@ func ensure(ctx context.Context, client kubernetes.Interface, o *Objects, now ti
 		ensureLevels(ctx, client, o.Levels),
 		ensureSchemas(ctx, client, o.Schemas),
 		EnsureServiceCIDR(ctx, client, o.ServiceCIDRs),
-		ensureAuthentication(ctx, client, o.Authentication()),
+		ensureAuthentication(ctx, client, o.Authentication),
 		ensureTokenTracking(ctx, client, now),
 	)
 }

@@ -30,7 +30,7 @@ var wanted = &Objects{
 	Levels:         slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations),
 	Schemas:        slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
 	ServiceCIDRs:   []string{"10.43.0.0/16"},
-	Authentication: func() map[string]string { return map[string]string{"client-ca-file": "pem"} },
+	Authentication: func() (map[string]string, error) { return map[string]string{"client-ca-file": "pem"}, nil },
 }
 
 // writes counts what changed since the last call.

@@ -2,6 +2,7 @@ package clusterobjects
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -59,10 +60,14 @@ func EnsureServiceCIDR(ctx context.Context, client kubernetes.Interface, cidrs [
 }
 
 // ensureAuthentication tells the servers behind this one whom to believe. Keys that
-// others have added stay.
-func ensureAuthentication(ctx context.Context, client kubernetes.Interface, want map[string]string) error {
+// others have added stay. What is not known yet is tried again, and nobody is told a part of it who was told nothing.
+func ensureAuthentication(ctx context.Context, client kubernetes.Interface, wanted func() (map[string]string, error)) error {
+	want, unknown := wanted()
 	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	have, err := configMaps.Get(ctx, authenticationConfig, cached)
+	if apierrors.IsNotFound(err) && unknown != nil {
+		return unknown
+	}
 	if apierrors.IsNotFound(err) {
 		return created(
 			configMaps.Create(
@@ -79,12 +84,12 @@ func ensureAuthentication(ctx context.Context, client kubernetes.Interface, want
 	maps.Copy(data, have.Data)
 	maps.Copy(data, want)
 	if maps.Equal(data, have.Data) {
-		return nil
+		return unknown
 	}
 	have = have.DeepCopy()
 	have.Data = data
 	_, err = configMaps.Update(ctx, have, metav1.UpdateOptions{})
-	return err
+	return errors.Join(err, unknown)
 }
 
 // ensureTokenTracking writes down since when the API records the use of legacy tokens. A date that cannot be read is

@@ -76,6 +76,12 @@ func (s State) Held(life string, now time.Time) State {
 	return s
 }
 
+// Broken is the state when all do not hold any more what its phase wants.
+func (s State) Broken() State {
+	s.HeldSince, s.HeldIn = nil, ""
+	return s
+}
+
 // Of is the state as it counts in a life of the cluster: in one that a backup began, all members have to hold what is wanted once more, and
 // then for the whole time.
 func (s State) Of(life string) State {

@@ -95,6 +95,8 @@ type Step struct {
 	Waits []Waiting `json:"waitsFor,omitempty"`
 	// Until, if not nil, is when the phase ends at the earliest.
 	Until *time.Time `json:"until,omitempty"`
+	// Broken says that something of the old one has come since State.HeldSince, or may have: how long the phase lasts counts anew.
+	Broken bool `json:"-"`
 	// Held says that all hold what the phase wants, that it lasts, and that nothing says from when yet: State.Held has to be written.
 	Held bool `json:"-"`
 }
@@ -117,6 +119,8 @@ func (s State) Plan(members []Member, now time.Time, others ...Waiting) Step {
 	case lasts > 0 && s.HeldSince == nil:
 		step.Held = all
 		return step
+	case lasts > 0 && !all && s.Kind == EncryptionKey:
+		step.Broken = true
 	case lasts > 0 && s.HeldSince.Add(lasts).After(now):
 		step.Until = new(s.HeldSince.Add(lasts).UTC())
 	case all:
@@ -171,6 +175,10 @@ func (s State) lacks(m Member) string {
 	}
 	uses, trusts := s.Wanted()
 	switch {
+	case held.Refuses != "" && s.Aborted && s.Phase == Drop:
+		return "" // it never had the new one
+	case held.Problem != "" && held.Refuses != "":
+		return held.Refuses
 	case held.Problem != "":
 		return held.Problem
 	case held.Generation != s.Generation || held.Uses != uses || !sameSet(held.Trusts, trusts):

@@ -25,10 +25,11 @@ func refuses(kind Kind, members []Member) error {
 	return nil
 }
 
-// Needed are the keys that somebody may still want in the state: the old one goes with the last phase, and that of what is stored after it.
+// Needed are the keys that somebody may still want in the state: the old one goes with the last phase, and that of what is
+// stored with the next rotation: what came late can still be read, and written again.
 func (s State) Needed(keys Keys) Keys {
 	_, wanted := s.Wanted()
-	if s.Kind == EncryptionKey && s.Phase == Drop {
+	if s.Kind == EncryptionKey && (s.Phase == Drop || s.Phase == Done) && s.From != "" {
 		wanted = append(wanted, s.From)
 	}
 	kept := Keys{}

@@ -26,13 +26,25 @@ func TestTheOldKeyStaysWhileSomethingNeedsIt(t *testing.T) {
 		m.Held[1].ToRewrite = left
 		return m
 	}
+	refusing := func(name string, s State) Member {
+		m := holds(name, s)
+		m.Held[1].Uses, m.Held[1].Problem, m.Held[1].Refuses = "", "its file says more", "do it by hand"
+		return m
+	}
+	backFromTrust, _, err := sealing(Trust).Abort(now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		state   State
 		members []Member
 		want    string
 	}{
 		"both have some":     {unheld, []Member{busy("x", unheld, 7), busy("y", unheld, 9)}, "the leader: it has 9 objects to write again with the new one"},
-		"one has some":       {sealing(Use), []Member{busy("x", sealing(Use), 0), busy("y", sealing(Use), 1)}, "the leader: it has 1 objects to write again"},
+		"one has some":       {sealing(Use), []Member{busy("x", sealing(Use), 0), busy("y", sealing(Use), 1)}, "anew, the leader: it has 1 objects to write again"},
+		"one is away":        {sealing(Use), []Member{busy("x", sealing(Use), 0), {Name: "y", Silent: "it does not answer"}}, "anew, y: it does not answer"},
+		"one has its own":    {sealing(Trust), []Member{refusing("x", sealing(Trust))}, "x: do it by hand"},
+		"of the way back":    {backFromTrust, []Member{refusing("x", backFromTrust), busy("y", backFromTrust, 0)}, "done"},
 		"not used by one":    {unheld, []Member{busy("x", unheld, 7), busy("y", sealing(Trust), 0)}, "y: it has not taken the change yet, the leader: it has 7"},
 		"nobody has any":     {unheld, []Member{busy("x", unheld, 0), busy("y", unheld, 0)}, "held"},
 		"none for long":      {sealing(Use), []Member{busy("x", sealing(Use), 0)}, "drop"},
@@ -43,6 +55,9 @@ func TestTheOldKeyStaysWhileSomethingNeedsIt(t *testing.T) {
 		got := string(step.Next)
 		if step.Held {
 			got = "held"
+		}
+		if step.Broken {
+			got = "anew, "
 		}
 		var waits []string
 		for _, w := range step.Waits {
@@ -58,7 +73,7 @@ func TestTheOldKeyStaysWhileSomethingNeedsIt(t *testing.T) {
 func TestKeysStayInTheState(t *testing.T) {
 	keys := Keys{"a": []byte("old"), "b": []byte("new"), "z": []byte("stranger")}
 	for want, s := range map[string]State{
-		"a b": sealing(Trust), "a b ": sealing(Use), "a b  ": sealing(Drop), "b": sealing(Done), "b ": in(Drop),
+		"a b": sealing(Trust), "a b ": sealing(Use), "a b  ": sealing(Drop), "a b   ": sealing(Done), "b ": in(Drop), "b  ": in(Done),
 	} {
 		needed := s.Needed(keys)
 		var got []string

@@ -164,15 +164,20 @@ func (k *EncryptionKeys) Replace(keys []StorageKey) error {
 	if len(keys) == 0 || len(keys) > encryptionKeysMax {
 		return fmt.Errorf("encryption keys: %d, want 1 to %d: remove from pki/encryption.yaml those that no backup needs", len(keys), encryptionKeysMax)
 	}
+	for i, key := range keys {
+		if slices.ContainsFunc(keys[:i], func(other StorageKey) bool { return other.Name == key.Name }) {
+			return fmt.Errorf("encryption keys: two of them are called %s: give one that servers have not made another name", key.Name)
+		}
+	}
+	text, err := encryptionFileOf(keys)
+	if err != nil {
+		return err
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.memory = slices.Clone(keys)
 	if k.file == "" {
 		return nil
-	}
-	text, err := encryptionFileOf(keys)
-	if err != nil {
-		return err
 	}
 	return secretfile.Write(k.file, text, secretfile.Secret)
 }

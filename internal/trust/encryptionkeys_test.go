@@ -47,6 +47,12 @@ func TestEncryptionKeysInAFile(t *testing.T) {
 	if text := fmt.Sprintf("%v %+v %#v %s", want, want[0], want[0], want[0]); strings.Contains(text, want[0].written().Secret) || strings.Contains(text, "[1 0") {
 		t.Errorf("a secret is printed: %s", text)
 	}
+	if err := keys.Replace([]StorageKey{{Name: "x", Secret: [32]byte{1}}, {Name: "x", Secret: [32]byte{2}}}); err == nil || !strings.Contains(err.Error(), "called x") {
+		t.Errorf("two of one name: %v", err)
+	}
+	if got := must[[]StorageKey](t)(keys.Now()); !slices.Equal(got, want) {
+		t.Errorf("after what was refused: %v", got)
+	}
 	if err := keys.Replace(make([]StorageKey, encryptionKeysMax+1)); err == nil {
 		t.Error("too many are taken")
 	}

@@ -29,18 +29,19 @@ var ErrTooOld = errors.New("its release knows nothing of rotations")
 
 // Lead drives the rotations that are under way, until ctx ends; its writes carry the fence of ctx.
 func (r *Rotations) Lead(ctx context.Context) error {
+	var seen seen
 	for ctx.Err() == nil {
 		changed, _ := r.stuck()
-		pause, something := r.pass(ctx)
+		pause, something := r.pass(ctx, &seen)
 		r.wait(ctx, changed, something, pause)
 	}
 	return nil
 }
 
 // pass takes a step of each rotation that can, and says when to look again; something is false if none is under way.
-func (r *Rotations) pass(ctx context.Context) (pause time.Duration, something bool) {
+func (r *Rotations) pass(ctx context.Context, seen *seen) (pause time.Duration, something bool) {
 	for _, f := range r.underWay() {
-		wait := r.step(ctx, f)
+		wait := r.step(ctx, f, seen)
 		if !something || wait < pause {
 			pause, something = wait, true
 		}
@@ -49,19 +50,43 @@ func (r *Rotations) pass(ctx context.Context) (pause time.Duration, something bo
 }
 
 // step begins the next phase if all members hold what this one wants, or how long they have to; it says when to look again.
-func (r *Rotations) step(ctx context.Context, f followed) time.Duration {
-	now := r.config.Clock.Now()
+func (r *Rotations) step(ctx context.Context, f followed, seen *seen) time.Duration {
 	members := r.members(ctx)
-	step := f.state.Plan(members, now, r.waits(ctx, f.state, members)...)
+	now := r.config.Clock.Now()
+	step := seen.of(f.state, now).Plan(members, now, r.waits(ctx, f.state, members)...)
 	switch {
 	case step.Held:
 		r.write(ctx, f, f.state.Held(r.config.Life(), now))
+	case step.Broken:
+		r.write(ctx, f, f.state.Broken())
 	case step.Next != "":
 		r.write(ctx, f, f.state.In(step.Next, now))
-	case step.Until != nil:
+	case step.Until != nil && f.state.Kind != rotation.EncryptionKey: // of that one nothing must be missed
 		return max(lookInterval, min(holdInterval, step.Until.Sub(now)))
 	}
 	return lookInterval
+}
+
+// seen is since when a term's leader itself has seen that nothing needs the old key of what is stored. Nothing that was encrypted with it
+// may come later, so neither another server's clock nor one that jumps counts.
+type seen struct {
+	written, since time.Time
+}
+
+// of is the state, held since that time.
+func (s *seen) of(state rotation.State, now time.Time) rotation.State {
+	if state.Kind != rotation.EncryptionKey {
+		return state
+	}
+	if state.HeldSince == nil {
+		s.written = time.Time{}
+		return state
+	}
+	if !s.written.Equal(*state.HeldSince) {
+		s.written, s.since = *state.HeldSince, now
+	}
+	state.HeldSince = &s.since
+	return state
 }
 
 // write writes what comes after f, unless somebody else has.

@@ -2,6 +2,7 @@ package rotations
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -40,6 +41,11 @@ type Teller interface {
 	Tell(held *rotation.Held)
 }
 
+// Changing is a Mechanism that may have to follow the same state once more.
+type Changing interface {
+	Changed() bool
+}
+
 // Config is what the rotations of a server need.
 type Config struct {
 	// Name is the server's, Servers are all members.
@@ -58,8 +64,9 @@ type Config struct {
 	// CaughtUp, if not nil, waits until this server shuts out whoever was revoked up to now. Keys of gossip are followed only after that,
 	// since nodes are handed them; other kinds wait for nothing.
 	CaughtUp func(ctx context.Context) error
-	// Followed, if not nil, is called once, when this server has followed the newest state of all kinds but the keys of gossip.
-	Followed func()
+	// Followed, if not nil, is called whenever this server has followed the newest state of a kind, or has seen that there is none which
+	// servers of its authority have written. It must not call these rotations.
+	Followed func(kind rotation.Kind)
 	// Nodes hold the keys of gossip too; nil: none do.
 	Nodes *Nodes
 	// Authorities say who has to follow the rotation of the certificate authority beside the members; nil: nobody has to.
@@ -118,9 +125,14 @@ func New(c Config) *Rotations {
 
 // Run follows until ctx ends, from the newest state of the cluster on.
 func (r *Rotations) Run(ctx context.Context) {
-	for {
-		if err := r.catchUp(ctx); err == nil {
+	for trouble := ""; ; {
+		err := r.catchUp(ctx)
+		if err == nil {
 			break
+		}
+		if ctx.Err() == nil && err.Error() != trouble {
+			trouble = err.Error()
+			r.config.Logger.Warn("this server does not know yet which keys the cluster uses", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -128,15 +140,12 @@ func (r *Rotations) Run(ctx context.Context) {
 		case <-r.config.Clock.After(lookInterval):
 		}
 	}
-	if r.config.Followed != nil {
-		r.config.Followed()
-	}
 	var following sync.WaitGroup
 	following.Go(func() { r.follower.Run(ctx) })
 	following.Go(func() { r.followGossip(ctx) })
 	for ctx.Err() == nil {
-		changed, stuck := r.stuck()
-		if r.wait(ctx, changed, stuck, retryInterval) {
+		changed, again := r.stuck()
+		if r.wait(ctx, changed, again, retryInterval) {
 			r.retry()
 		}
 	}
@@ -201,12 +210,13 @@ func (r *Rotations) wait(ctx context.Context, changed <-chan struct{}, timed boo
 	return false
 }
 
-// stuck reports whether this server could not follow, and returns what is closed when something changes.
+// stuck reports whether this server could not follow, or has to look again whether it does, and returns what is closed when something changes.
 func (r *Rotations) stuck() (changed <-chan struct{}, stuck bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, f := range r.now {
-		stuck = stuck || f.problem != ""
+	for kind, f := range r.now {
+		_, changes := r.config.Mechanisms[kind].(Changing)
+		stuck = stuck || f.problem != "" || changes
 	}
 	return r.changed, stuck
 }
@@ -215,7 +225,8 @@ func (r *Rotations) retry() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for kind, f := range r.now {
-		if f.problem != "" {
+		changing, ok := r.config.Mechanisms[kind].(Changing)
+		if f.problem != "" || ok && changing.Changed() {
 			r.follow(kind, f)
 		}
 	}
@@ -229,8 +240,9 @@ func (r *Rotations) take(object resource.Object) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.takeKind(rotation.CA, data[string(rotation.CA)]) // its holders can read the others
 	for kind := range r.config.Mechanisms {
-		if kind != rotation.GossipKey {
+		if kind != rotation.GossipKey && kind != rotation.CA {
 			r.takeKind(kind, data[string(kind)])
 		}
 	}
@@ -257,12 +269,16 @@ func (r *Rotations) takeKind(kind rotation.Kind, text string) {
 	}
 	if text == "" {
 		delete(r.now, kind)
+		r.followed(kind)
 		return
 	}
 	state, keys, err := r.open(kind, text)
 	if err != nil { // of a backup of another cluster, or of a later release: what is held stays
 		r.config.Logger.Error("a rotation cannot be followed", "kind", kind, "err", err)
 		delete(r.now, kind)
+		if errors.Is(err, trust.ErrLocked) {
+			r.followed(kind)
+		}
 		return
 	}
 	f := &followed{text: text, state: state.Of(r.config.Life()), keys: keys}
@@ -281,6 +297,14 @@ func (r *Rotations) follow(kind rotation.Kind, f *followed) {
 			return
 		}
 		r.config.Logger.Error("this server cannot follow a rotation", "kind", kind, "phase", f.state.Phase, "nextTry", retryInterval, "err", err)
+		return
+	}
+	r.followed(kind)
+}
+
+func (r *Rotations) followed(kind rotation.Kind) {
+	if r.config.Followed != nil {
+		r.config.Followed(kind)
 	}
 }
 

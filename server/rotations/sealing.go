@@ -37,7 +37,7 @@ type SealingKeys interface {
 // SealingConfig is what a Sealing needs.
 type SealingConfig struct {
 	Keys SealingKeys
-	// Followed is closed when the newest state of the cluster is followed, if there is one.
+	// Followed is closed when the newest state of the cluster is followed, or it is known that there is none for this server.
 	Followed <-chan struct{}
 	// Reload puts in force what Keys are, and InForce is what is: none if the file says more than keys.
 	Reload  func(ctx context.Context) error
@@ -54,10 +54,12 @@ type Sealing struct {
 	config SealingConfig
 	mu     sync.Mutex
 	state  rotation.State
+	// told is closed with the first state.
+	told chan struct{}
 }
 
 // NewSealing has followed nothing yet.
-func NewSealing(c SealingConfig) *Sealing { return &Sealing{config: c} }
+func NewSealing(c SealingConfig) *Sealing { return &Sealing{config: c, told: make(chan struct{})} }
 
 // Held implements Mechanism. What is trusted beside the keys of the rotation is nobody's concern.
 func (s *Sealing) Held() (uses string, trusts []string) {
@@ -111,9 +113,7 @@ func (s *Sealing) Key(fingerprint string) []byte {
 
 // Follow implements Mechanism.
 func (s *Sealing) Follow(state rotation.State, keys rotation.Keys) error {
-	s.mu.Lock()
-	s.state = state
-	s.mu.Unlock()
+	s.tellOf(state)
 	has, err := s.config.Keys.Now()
 	if err != nil {
 		return err
@@ -132,21 +132,67 @@ func (s *Sealing) Follow(state rotation.State, keys rotation.Keys) error {
 	if err := s.config.Reload(ctx); err != nil {
 		return err
 	}
-	if needed := s.sealed(state.From); state.Phase == rotation.Drop && needed > 0 {
+	if now := s.config.InForce(); len(now) == 0 || now[0] != next[0] {
+		return errNotInForce
+	}
+	return s.needs(state, next)
+}
+
+// tellOf wakes who waits for the first state.
+func (s *Sealing) tellOf(state rotation.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.To == "" {
+		close(s.told)
+	}
+	s.state = state
+}
+
+// needs fails if the old key is still needed although it is to be gone, or nobody has it any more.
+func (s *Sealing) needs(state rotation.State, has []trust.StorageKey) error {
+	if !isOver(state) {
+		return nil
+	}
+	needed := s.sealed(state.From)
+	held := slices.ContainsFunc(has, func(key trust.StorageKey) bool { return key.ID() == state.From })
+	switch {
+	case needed == 0:
+		return nil
+	case !held:
+		return fmt.Errorf("it has %d objects of the old one: %w %s", needed, errLacks, state.From)
+	case state.Phase == rotation.Drop:
 		return fmt.Errorf("it has %d objects that only the old one can read", needed)
 	}
 	return nil
+}
+
+// isOver reports whether nobody should need the old key any more.
+func isOver(state rotation.State) bool {
+	return state.Phase == rotation.Drop || state.Phase == rotation.Done
+}
+
+// Changed reports whether this server needs the old key again, as after a write that came late, or has it and needs it no more.
+func (s *Sealing) Changed() bool {
+	state := s.now()
+	if !isOver(state) || state.From == "" {
+		return false
+	}
+	has := slices.ContainsFunc(s.config.InForce(), func(key trust.StorageKey) bool { return key.ID() == state.From })
+	return has != (s.sealed(state.From) > 0)
 }
 
 // next are the keys that this server has to have, in their order: those that the state wants, the old one while something needs it, and
 // those that others have added.
 func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.StorageKey) (next []trust.StorageKey, err error) {
 	_, wanted := state.Wanted()
-	if state.Phase == rotation.Drop && s.sealed(state.From) > 0 {
+	if isOver(state) && s.sealed(state.From) > 0 {
 		wanted = append(wanted, state.From)
 	}
 	for _, id := range wanted {
 		key, err := find(id, keys, has)
+		if err != nil && isOver(state) && id == state.From {
+			continue // needs tells of it
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +200,7 @@ func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.Sto
 	}
 	for _, key := range has {
 		id := key.ID()
-		if slices.Contains(wanted, id) || state.Phase == rotation.Drop && id == state.From {
+		if slices.Contains(wanted, id) || isOver(state) && id == state.From {
 			continue
 		}
 		next = append(next, key)
@@ -182,33 +228,42 @@ func (s *Sealing) sealed(id string) int {
 	return s.config.Sealed(trust.EncryptionKeyName(id))
 }
 
-var errBehind = errors.New("this server lacks the key with which the cluster encrypts now")
+var (
+	errBehind     = errors.New("this server lacks the key with which the cluster encrypts now")
+	errNotInForce = errors.New("another key than the first one of pki/encryption.yaml is in force")
+)
 
-// MayWrite waits until this server follows the newest state, and fails if it lacks the key that alone is used then: what it encrypted with
-// another one could be read by nobody.
-func (s *Sealing) MayWrite(ctx context.Context) error {
-	select {
-	case <-s.config.Followed:
-	default:
-		if err := s.wait(ctx); err != nil {
-			return err
-		}
+// MayWrite waits until this server knows the newest state, and fails if nobody else could read what the key encrypts, by its ID. That of a
+// key that it cannot know, "", is the administrator's concern, but not while a rotation is under way.
+func (s *Sealing) MayWrite(ctx context.Context, with string) error {
+	if err := s.wait(ctx); err != nil {
+		return err
 	}
 	state := s.now()
-	if state.Phase != rotation.Drop && state.Phase != rotation.Done {
+	uses, trusts := state.Wanted()
+	switch {
+	case state.To == "", with == uses, state.Phase == rotation.Use && slices.Contains(trusts, with):
+		return nil
+	case with == "" && state.Phase == rotation.Done:
 		return nil
 	}
-	if keys := s.config.InForce(); len(keys) > 0 && keys[0].ID() != state.To {
-		return apierrors.NewServiceUnavailable(errBehind.Error())
-	}
-	return nil
+	return apierrors.NewServiceUnavailable(errBehind.Error())
 }
 
 func (s *Sealing) wait(ctx context.Context) error {
+	select {
+	case <-s.config.Followed:
+		return nil
+	case <-s.told:
+		return nil
+	default:
+	}
 	ctx, cancel := context.WithTimeout(ctx, followWait)
 	defer cancel()
 	select {
 	case <-s.config.Followed:
+		return nil
+	case <-s.told:
 		return nil
 	case <-ctx.Done():
 		return apierrors.NewServiceUnavailable("this server does not know yet with which key the cluster encrypts now")

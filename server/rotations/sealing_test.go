@@ -92,7 +92,8 @@ func TestSealing(t *testing.T) {
 		"needed, and gone":         {[]string{"b", "x"}, rotation.Drop, 2, "b a x; it has 2 objects that only the old one can read"},
 		"done":                     {[]string{"b"}, rotation.Done, 0, "b"},
 		"done, before a restore":   {[]string{"c"}, rotation.Done, 0, "b c"},
-		"done, and added by hand":  {[]string{"b", "a"}, rotation.Done, 0, "b a"},
+		"done, and still there":    {[]string{"b", "a", "x"}, rotation.Done, 0, "b x"},
+		"done, and needed again":   {[]string{"b", "x"}, rotation.Done, 1, "b a x"},
 	} {
 		s := newStore(c.has...)
 		s.sealed["a"] = c.sealed
@@ -157,28 +158,72 @@ func TestWhatASealingTells(t *testing.T) {
 	}
 }
 
-// TestNothingIsEncryptedWithAnOldKey: a server that starts waits until it knows which key counts, and refuses without it.
+// TestNothingIsEncryptedWithAnOldKey: a server that starts waits until it knows which key counts, and refuses all that others cannot read.
 func TestNothingIsEncryptedWithAnOldKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore("a")
-		if err := s.MayWrite(t.Context()); !apierrors.IsServiceUnavailable(err) {
+		if err := s.MayWrite(t.Context(), idOf("a")); !apierrors.IsServiceUnavailable(err) {
 			t.Errorf("before it follows: %v", err)
 		}
 		result := make(chan error)
-		go func() { result <- s.MayWrite(t.Context()) }()
+		go func() { result <- s.MayWrite(t.Context(), idOf("a")) }()
 		synctest.Wait()
 		close(s.followed)
 		if err := <-result; err != nil {
-			t.Errorf("it follows: %v", err)
+			t.Errorf("there is nothing to follow: %v", err)
 		}
-		for phase, may := range map[rotation.Phase]bool{rotation.Trust: true, rotation.Use: true, rotation.Drop: false, rotation.Done: false} {
+		for phase, may := range map[rotation.Phase]string{rotation.Trust: "a", rotation.Use: "a b", rotation.Drop: "b", rotation.Done: "b and its own file"} {
 			s := newStore("a")
-			close(s.followed)
+			go func() { result <- s.MayWrite(t.Context(), idOf("z")) }()
+			synctest.Wait()
 			state, _ := sealingFrom(phase)
-			_ = s.Follow(state, nil) // it lacks the new key
-			if err := s.MayWrite(t.Context()); may != (err == nil) || err != nil && !apierrors.IsServiceUnavailable(err) {
-				t.Errorf("%s, without the new key: %v", phase, err)
+			_ = s.Follow(state, nil) // it lacks the new key, but knows of it
+			if err := <-result; !apierrors.IsServiceUnavailable(err) {
+				t.Errorf("%s, with a key that nobody has: %v", phase, err)
+			}
+			for _, name := range []string{"a", "b", ""} {
+				id, wanted := "", strings.Contains(may, "file")
+				if name != "" {
+					id, wanted = idOf(name), slices.Contains(strings.Fields(may), name)
+				}
+				if err := s.MayWrite(t.Context(), id); wanted != (err == nil) || err != nil && !apierrors.IsServiceUnavailable(err) {
+					t.Errorf("%s, with %q: %v", phase, name, err)
+				}
 			}
 		}
 	})
+}
+
+// TestWhatComesLateIsRead: an object of the old key that is there after all gets it back out of the state, and lets go of it again.
+func TestWhatComesLateIsRead(t *testing.T) {
+	s := newStore("b")
+	state, keys := sealingFrom(rotation.Done)
+	check := func(what, want string, changes bool) {
+		t.Helper()
+		if got := s.Changed(); got != changes {
+			t.Errorf("%s: it has to follow again: %v", what, got)
+		}
+		if err := s.Follow(state, keys); err != nil || s.names() != want || s.Changed() {
+			t.Errorf("%s: %s, want %s: %v", what, s.names(), want, err)
+		}
+	}
+	check("at first", "b", false)
+	s.sealed["a"] = 2
+	check("it came", "b a", true)
+	s.sealed["a"] = 0
+	check("it is written again", "b", true)
+	s.sealed["a"] = 1
+	if err := s.Follow(state, rotation.Keys{}); !errors.Is(err, errLacks) || s.names() != "b" {
+		t.Errorf("of a release that did not keep it: %v, %s", err, s.names())
+	}
+}
+
+// TestAKeyThatIsNotInForce: a file that was written and not read is told.
+func TestAKeyThatIsNotInForce(t *testing.T) {
+	s := newStore("a")
+	s.config.Reload = func(context.Context) error { return nil }
+	state, keys := sealingFrom(rotation.Use)
+	if err := s.Follow(state, keys); !errors.Is(err, errNotInForce) {
+		t.Error(err)
+	}
 }

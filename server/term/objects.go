@@ -17,7 +17,7 @@ func (c *Config) clusterObjects(services []string) *clusterobjects.Objects {
 		Levels:          slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations),
 		Schemas:         slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
 		ServiceCIDRs:    services,
-		Authentication:  func() map[string]string { return c.FrontProxy.Configuration(c.Trust.CA) },
+		Authentication:  func() (map[string]string, error) { return c.FrontProxy.Configuration(c.Trust.CA) },
 	}
 	if c.GatewayAPI {
 		objects.Definitions = definitions.All
