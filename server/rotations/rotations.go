@@ -210,7 +210,7 @@ func (r *Rotations) wait(ctx context.Context, changed <-chan struct{}, timed boo
 	return false
 }
 
-// stuck reports whether this server could not follow, or has to look again whether it does, and returns what is closed when something changes.
+// stuck reports whether this server could not follow, or has to look again whether it does. changed is closed when something changes.
 func (r *Rotations) stuck() (changed <-chan struct{}, stuck bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
