@@ -26,7 +26,7 @@ const privateHeaderPrefix = "Setpoint-"
 
 // newChain builds what every request passes, from the outside to the route.
 func (s *Server) newChain(route http.Handler) http.Handler {
-	h := s.withWritten(s.withAuthorization(route))
+	h := s.withWritten(s.withAuthorization(s.withExact(route)))
 	h = s.withShares(h)
 	h = s.withServices(h)
 	h = s.withTurn(h)

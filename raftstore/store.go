@@ -178,6 +178,9 @@ func (s *Store) Since(revision uint64) ([]watch.Event, error) {
 	return s.replica.State().Ring().Since(revision)
 }
 
+// Bounds returns the revisions between which the watch history of this replica is complete.
+func (s *Store) Bounds() (compacted, last uint64) { return s.replica.State().Ring().Bounds() }
+
 // StateHash returns a hash of all objects and the revision it belongs to. Replicas
 // at the same revision have the same.
 func (s *Store) StateHash() (revision uint64, hash [command.HashBytes]byte) {

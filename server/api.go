@@ -40,6 +40,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/zpages"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/backups"
@@ -47,7 +48,9 @@ import (
 	"github.com/setpoint-io/setpoint/server/drain"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/named"
 	"github.com/setpoint-io/setpoint/server/parts"
+	"github.com/setpoint-io/setpoint/server/past"
 	"github.com/setpoint-io/setpoint/server/peers"
 	"github.com/setpoint-io/setpoint/server/podresources"
 	"github.com/setpoint-io/setpoint/server/rotations"
@@ -69,6 +72,8 @@ type apiConfig struct {
 	parts *parts.Parts
 	// maker makes backups, nil if there is no schedule.
 	maker *backups.Maker
+	// history is nil if none is kept.
+	history *history.History
 }
 
 // api is the API of a replica, with the parts of it that the loops share.
@@ -126,6 +131,9 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		shares:           apiserver.NewShares(),
 		followed:         newFirsts(rotation.EncryptionKey, rotation.FrontProxy),
 		storage:          storage.NewWithClock(config.log, scheme, all, config.Clock),
+	}
+	if config.history != nil {
+		a.storage.KeepHistory(config.history)
 	}
 	clients, err := newClients(a.door)
 	if err != nil {
@@ -228,6 +236,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	a.admin = admin.New(admin.Config{
 		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.certificates,
 		Encryption: a.atRest.Status, Backups: a.config.maker, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer,
+		History: a.config.history, Past: a.newPast(),
 		ServerToken: a.serverToken(c.typed), Rotations: a.rotations, Logger: a.config.Logger,
 	})
 	return nil
@@ -240,6 +249,12 @@ func (a *api) newWhy() *why.Why {
 		Loops:      func(ctx context.Context) ([]numbers.Report, error) { return a.admin.Reports(ctx) },
 		Authorizer: a.access.Authorizer, Clock: a.config.Clock,
 	})
+}
+
+// newPast makes what answers about former states of objects.
+func (a *api) newPast() *past.Past {
+	kinds := named.Kinds{Storage: a.storage, CustomKinds: a.custom.Kinds, Custom: a.custom.Instances}
+	return past.New(past.Source{Kinds: kinds, Authorizer: a.access.Authorizer})
 }
 
 // addOtherKinds makes what serves kinds that are not built in.

@@ -33,6 +33,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/auditlog"
 	"github.com/setpoint-io/setpoint/server/backups"
+	"github.com/setpoint-io/setpoint/server/past"
 	"github.com/setpoint-io/setpoint/server/removed"
 	"github.com/setpoint-io/setpoint/server/settings"
 )
@@ -60,6 +61,7 @@ type Options struct {
 	Encryption                  encryption.Options
 	Audit                       auditlog.Config
 	Backups                     backups.Config
+	History                     past.Config
 	HoldFeatureLevel            uint64
 	Logger                      *slog.Logger
 	Out                         io.Writer
@@ -111,7 +113,7 @@ func (o Options) Parse() (*Parsed, error) {
 	return &Parsed{Options: o, servers: servers, cluster: cluster, admission: admissionConfig}, errors.Join(
 		settingsErr, admissionErr, gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
 		access.Validate(o.Authentication, o.AuthorizationFile), o.Audit.Validate(), o.Encryption.Validate(),
-		o.Backups.Validate(),
+		o.Backups.Validate(), o.History.Validate(),
 	)
 }
 
@@ -186,7 +188,7 @@ func (o *Parsed) runStore(ctx context.Context, cluster *trust.Cluster) error {
 		DisabledAdmission: o.Admission.LeftOut(),
 		EnabledAdmission:  o.Admission.Added(), AdmissionConfiguration: o.admission, Flags: o.Flags,
 		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
-		Backups: o.Backups, HoldFeatureLevel: o.HoldFeatureLevel,
+		Backups: o.Backups, History: o.History, HoldFeatureLevel: o.HoldFeatureLevel,
 		Processor: cpushare.New(cpushare.Process()),
 	})
 	if err != nil {

@@ -41,6 +41,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/founded"
+	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/auditlog"
 	"github.com/setpoint-io/setpoint/server/backups"
@@ -49,6 +50,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/parts"
+	"github.com/setpoint-io/setpoint/server/past"
 	"github.com/setpoint-io/setpoint/server/peers"
 	"github.com/setpoint-io/setpoint/server/rotations"
 	"github.com/setpoint-io/setpoint/server/settings"
@@ -122,6 +124,8 @@ type Config struct {
 	HoldFeatureLevel uint64
 	// Backups are made by a schedule; the zero value: none.
 	Backups backups.Config
+	// History says how long it is kept what objects were; the zero value: as usual. Without a data directory there is none.
+	History past.Config
 	// Listener accepts the API, the parts' services and Raft. Start owns it.
 	Listener net.Listener
 	// ListenAddress, without a Listener, is opened when this server can answer: until
@@ -175,6 +179,8 @@ type Server struct {
 	strangers *strangers.Door
 	// revoked is who is shut out, as the list in the store says.
 	revoked revocation.Judge
+	// history is nil if none is kept.
+	history *history.History
 	// noServers chooses which connections are told of that are not servers'.
 	noServers sampled.Sampler
 	// rotations are nil until the API is made.
@@ -231,6 +237,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.log, err = openLog(ctx, s.config, s.identity, &s.revoked, s.parts.Logger(names.Store)); err != nil {
 		return err
 	}
+	s.openHistory(ctx)
 	s.liveness, err = liveness.New(ctx, liveness.Config{
 		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Led: s.log.Led,
 		Identity: s.identity.live, Authority: s.config.Trust.CA, Revoked: &s.revoked,
@@ -251,7 +258,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	}
 	s.api, err = newAPI(ctx, apiConfig{
 		Config: s.config, identity: s.identity, log: s.log, liveness: s.liveness, drain: s.drain, servers: s.servers, parts: s.parts,
-		revoked: &s.revoked, maker: maker,
+		revoked: &s.revoked, maker: maker, history: s.history,
 	})
 	if err != nil {
 		return err
@@ -467,22 +474,6 @@ func (s *Server) Stop() error {
 		})
 	})
 	return err
-}
-
-// errStuck says that a part did not end, as with a disk that hangs. The process
-// can only exit.
-var errStuck = errors.New("did not stop in time")
-
-// within runs do, but waits no longer than limit for it.
-func within(limit time.Duration, do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(limit):
-		return errStuck
-	}
 }
 
 // handOver makes another replica lead before this one falls silent.

@@ -63,7 +63,7 @@ func (t *Table) continueCut(ctx context.Context, o ListOptions) (cut, error) {
 	case !begin.IsZero() && time.Since(begin) > pagesMaxAge:
 		return cut{}, expiredPage(from, prefix)
 	}
-	root, err := t.store.rootExactly(ctx, uint64(revision))
+	root, err := t.rootOf(ctx, o.Namespace, prefix, uint64(revision))
 	if errors.Is(err, errCompacted) {
 		return cut{}, expiredPage(from, prefix)
 	}

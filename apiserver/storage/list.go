@@ -44,7 +44,7 @@ type Page struct {
 // Get returns one object as resourceVersion asks: "" linearizable, "0" from this
 // replica, N not older than N. A missing object is a NotFound error.
 func (t *Table) Get(ctx context.Context, namespace, name, resourceVersion string) (*Cached, error) {
-	root, err := t.store.rootAtLeast(ctx, resourceVersion)
+	root, err := t.getRoot(ctx, namespace, name, resourceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -170,19 +170,11 @@ func (t *Table) listRoot(ctx context.Context, o ListOptions) (*state.Root, error
 	if err != nil {
 		return nil, err
 	}
-	root, err := t.store.rootExactly(ctx, revision)
+	root, err := t.rootOf(ctx, o.Namespace, t.namespacePrefix(o.Namespace), revision)
 	if errors.Is(err, errCompacted) {
-		return nil, expired("The resourceVersion for the provided list is too old.")
+		return nil, expired("The resourceVersion for the provided list is too old." + reachOf(err))
 	}
 	return root, err
-}
-
-func (s *Store) rootExactly(ctx context.Context, revision uint64) (*state.Root, error) {
-	root, err := s.waitRevision(ctx, revision)
-	if err != nil || root.Revision == revision {
-		return root, err
-	}
-	return s.log.RootAt(revision)
 }
 
 func (o Selection) everything() bool {

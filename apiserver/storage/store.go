@@ -48,6 +48,9 @@ type Store struct {
 	codec  codec
 	tables map[schema.GroupVersionResource]*Table
 
+	// history is nil where only the watch history reaches back.
+	history History
+
 	nudgeable nudgeable
 	// caughtUp is set once this replica has held every write acknowledged before it
 	// started; see recent.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,9 +22,9 @@ type Written struct {
 	Origin Origin
 }
 
-// WrittenAt returns the change that made a revision; false once it left the history of this replica, or if it is not of an object.
+// WrittenAt returns the change that made a revision; false if it left the watch history and history, or is not of an object.
 func (s *Store) WrittenAt(revision uint64) (Written, bool) {
-	event, ok := s.log.EventAt(revision)
+	event, ok := s.eventAt(context.Background(), revision)
 	if !ok {
 		return Written{}, false
 	}

@@ -84,7 +84,8 @@ func newRoot() *cobra.Command {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
 	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
-		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newToken(), newRevoke(), newRotate(), newBackup(), newUpgrade(),
+		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), pastShell().History(), newToken(), newRevoke(),
+		newRotate(), newBackup(), newUpgrade(),
 		newKubectl(), newKubeconfig(), newEnvtestAssets(), newTestServer(), newDemo(), newReset(),
 		newInstall(), newUninstall(), newVersion())
 	root.InitDefaultCompletionCmd()

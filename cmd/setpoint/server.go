@@ -54,6 +54,7 @@ func newServer() *cobra.Command {
 	admissionFlags(cmd.Flags(), &options)
 	encryptionFlags(cmd.Flags(), &options.Encryption)
 	options.Backups.Flags(cmd.Flags())
+	options.History.Flags(cmd.Flags())
 	cmd.Flags().Uint64Var(&options.HoldFeatureLevel, "hold-feature-level", 0,
 		"do not let the cluster rise beyond this feature level, or beyond the one that it has if that is higher, so that all servers can go back to an older release; 0: it rises to what all servers can")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

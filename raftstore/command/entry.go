@@ -11,6 +11,9 @@ type Entry struct {
 	// Term is the raft term in which the proposing leader packed the entry.
 	Term     uint64
 	Commands []Command
+	// UnixNanos is when the leader put the entry into its log, by its clock: raft keeps it beside the entry, and it is not part of the
+	// entry's bytes. Nothing is decided by it. 0: unknown.
+	UnixNanos int64
 }
 
 // Command is one request to change the state: all of its operations take
@@ -53,6 +56,8 @@ type Origin struct {
 	RequestID string
 	// Index and Term place the log entry that made the change.
 	Index, Term uint64
+	// UnixNanos is the entry's; snapshots do not carry it.
+	UnixNanos int64
 }
 
 // OpKind says what an operation does. The numbers are part of the log format.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -62,6 +63,7 @@ func (l *Local) Propose(ctx context.Context, c command.Command) (command.Result,
 		return command.Result{}, fmt.Errorf("local store: %w", err)
 	}
 	l.index++
+	entry.UnixNanos = time.Now().UnixNano()
 	return l.state.Apply(l.index, l.term, entry)[0], nil
 }
 
@@ -92,6 +94,9 @@ func (l *Local) WaitRevision(ctx context.Context, revision uint64) (*state.Root,
 
 // RootAt returns the state as it was at a revision.
 func (l *Local) RootAt(revision uint64) (*state.Root, error) { return l.state.RootAt(revision) }
+
+// Bounds returns the revisions between which the watch history is complete.
+func (l *Local) Bounds() (compacted, last uint64) { return l.state.Ring().Bounds() }
 
 // EventAt returns the change that made a revision.
 func (l *Local) EventAt(revision uint64) (watch.Event, bool) { return l.state.Ring().At(revision) }

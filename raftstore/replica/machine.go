@@ -71,8 +71,17 @@ func (m *machine) apply(l *raft.Log) (results []command.Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	entry.UnixNanos = unixNanos(l.AppendedAt)
 	results = m.replica.state.Apply(l.Index, l.Term, entry)
 	return results, errors.Join(m.checkCluster(), m.checkLevel(), m.replica.keepLife())
+}
+
+// unixNanos is 0 for a time that an entry of an older release does not have.
+func unixNanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
 }
 
 // checkLevel notices that the log goes on in formats that this release does not

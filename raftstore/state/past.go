@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/setpoint-io/setpoint/raftstore/record"
@@ -94,6 +95,28 @@ func undoDigest(digest record.Digest, events []watch.Event, revision uint64) rec
 		}
 	}
 	return digest
+}
+
+// Undone returns the objects of this root in a folder, or the one under a key, as a root of an older revision in which those under the
+// keys of before were what it says; nil: they were not there. Nothing else is in it.
+func (r *Root) Undone(revision uint64, prefix string, before map[string]*Record) *Root {
+	past := &Root{Revision: revision, Index: r.Index, FeatureLevel: r.FeatureLevel, ClusterID: r.ClusterID, tree: newTree()}
+	for rec := range r.All(prefix) {
+		if prefix != "" && !strings.HasSuffix(prefix, "/") && rec.Key != prefix {
+			break
+		}
+		if _, changed := before[rec.Key]; !changed {
+			past.tree.ReplaceOrInsert(rec)
+			past.bytes += weight(rec)
+		}
+	}
+	for _, rec := range before {
+		if rec != nil {
+			past.tree.ReplaceOrInsert(rec)
+			past.bytes += weight(rec)
+		}
+	}
+	return past
 }
 
 func (p *pastRoots) find(revision uint64) *Root {

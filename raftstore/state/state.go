@@ -74,6 +74,7 @@ type meta struct {
 // entry is what Apply gathers while it works on one log entry.
 type entry struct {
 	term   uint64
+	nanos  int64
 	events []watch.Event
 	// restart is set when the history was cut off at restartRevision; events
 	// holds what came after.
@@ -100,7 +101,7 @@ func (s *State) Apply(index, term uint64, e *command.Entry) []command.Result {
 		panic(fmt.Sprintf("state: entry %d applied after entry %d", index, s.meta.index))
 	}
 	s.meta.index = index
-	s.entry = entry{term: term}
+	s.entry = entry{term: term, nanos: e.UnixNanos}
 	results := make([]command.Result, len(e.Commands))
 	for i := range e.Commands {
 		results[i] = s.once(&e.Commands[i])

@@ -95,7 +95,7 @@ func repeatedWrite(ops []command.Op) int {
 func (s *State) perform(c *command.Command, found []*Record) command.Result {
 	origin := &command.Origin{
 		Actor: c.Actor, Cause: c.Cause, RequestID: c.RequestID,
-		Index: s.meta.index, Term: s.entry.term,
+		Index: s.meta.index, Term: s.entry.term, UnixNanos: s.entry.nanos,
 	}
 	var revisions []uint64
 	if len(c.Ops) > 1 {

@@ -17,8 +17,10 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/past"
 	"github.com/setpoint-io/setpoint/server/rotations"
 	"github.com/setpoint-io/setpoint/server/why"
 )
@@ -35,6 +37,8 @@ const (
 	tokenPath   = "/setpoint.v1.ClusterService/ServerToken"
 	rotatePath  = "/setpoint.v1.ClusterService/Rotate"
 	heldPath    = "/setpoint.v1.ClusterService/Held"
+	historyPath = "/setpoint.v1.ClusterService/History"
+	momentPath  = "/setpoint.v1.ClusterService/Moment"
 )
 
 // Config is what the service tells of and acts on.
@@ -52,6 +56,9 @@ type Config struct {
 	Peer    func(name, address string) (*http.Client, string)
 	// Why explains an object to a caller.
 	Why func(ctx context.Context, caller user.Info, q why.Question) (explain.Answer, error)
+	// History is what this server keeps, nil if nothing; Past answers from it.
+	History *history.History
+	Past    *past.Past
 	// ServerToken makes a token with which servers join.
 	ServerToken func(ctx context.Context, wanted jointoken.Wanted) (*jointoken.Token, error)
 	// Rotations are those of keys that this server follows.
@@ -72,6 +79,8 @@ func (a *Admin) Services() []apiserver.Service {
 		{Prefix: membersPath, Handler: answer(func(r *http.Request) any { return a.members(r.Context()) }), Allow: auth.IsServer},
 		{Prefix: loopsPath, Handler: http.HandlerFunc(a.serveLoops), Allow: auth.IsServer},
 		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk},
+		{Prefix: historyPath, Handler: http.HandlerFunc(a.serveHistory), Allow: mayAsk},
+		{Prefix: momentPath, Handler: http.HandlerFunc(a.serveMoment), Allow: mayAsk},
 		{Prefix: changePath, Handler: http.HandlerFunc(a.serveChange), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
 		{Prefix: tokenPath, Handler: http.HandlerFunc(a.serveToken), Allow: auth.IsAdmin},
 		{Prefix: rotatePath, Handler: http.HandlerFunc(a.serveRotate), Allow: auth.IsAdmin},

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/server/backups"
 	"github.com/setpoint-io/setpoint/server/leader"
 	"github.com/setpoint-io/setpoint/server/liveness"
@@ -63,6 +64,8 @@ type ServerStatus struct {
 	Certificates []trust.Expiry `json:"certificates"`
 	// Backups are those that this server makes by a schedule; nil without one.
 	Backups *backups.State `json:"backups,omitempty"`
+	// History is what this server keeps of what objects were; nil: nothing.
+	History *history.Status `json:"history,omitempty"`
 	// Rotations are those of keys that are under way, as this server knows, Held which of them it has.
 	Rotations []rotation.State `json:"rotations,omitempty"`
 	Held      []rotation.Held  `json:"held,omitempty"`
@@ -89,7 +92,7 @@ func (a *Admin) Status() ServerStatus {
 		FreeBytes: log.Space.FreeBytes, HeadroomBytes: log.Space.HeadroomBytes, LowSpace: log.Space.Low, FullDisk: log.Space.Full,
 		ObjectsBytes: log.ObjectsBytes, ObjectsLimitBytes: log.ObjectsLimitBytes,
 		Certificates: a.config.Certificates(), Controllers: a.leaseHolders(), Gossip: a.config.Gossip(), Encryption: a.config.Encryption(),
-		Backups:   a.config.Backups.State(),
+		Backups: a.config.Backups.State(), History: a.config.History.Status(),
 		Rotations: a.config.Rotations.UnderWay(), Held: a.config.Rotations.Held(),
 	}
 	revision, hash := a.config.Log.StateHash()

@@ -3,8 +3,6 @@ package why
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/server/caches"
+	"github.com/setpoint-io/setpoint/server/named"
 )
 
 const (
@@ -56,23 +55,17 @@ func New(c Config) *Why {
 }
 
 // Question names an object as kubectl does.
-type Question struct {
-	// Kind is a kind, resource or short name, with or without its group.
-	Kind string `json:"kind"`
-	// Namespace is that of the object; it is ignored for kinds without.
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
+type Question named.Question
 
 // Answer explains the object, as far as the caller may know. Errors are those of the API: NotFound, Forbidden.
 func (y *Why) Answer(ctx context.Context, caller user.Info, q Question) (explain.Answer, error) {
 	w := &world{ctx: ctx, config: y.config, judge: y.judge, now: y.config.Storage.Now()}
-	name, err := w.resolve(q)
+	name, err := w.kinds().Resolve(ctx, named.Question(q))
 	if err != nil {
 		return explain.Answer{}, err
 	}
 	if !y.mayGet(ctx, caller, name) {
-		return explain.Answer{}, forbidden(caller, name)
+		return explain.Answer{}, named.Forbidden(caller, name)
 	}
 	object, err := w.newest(name)
 	if err != nil {
@@ -94,60 +87,7 @@ func (y *Why) Answer(ctx context.Context, caller user.Info, q Question) (explain
 }
 
 func (y *Why) mayGet(ctx context.Context, caller user.Info, o explain.Object) bool {
-	decision, _, err := y.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: caller, Verb: "get", Namespace: o.Namespace, APIGroup: o.Group, APIVersion: "*", Resource: o.Resource, Name: o.Name, ResourceRequest: true,
-	})
-	return err == nil && decision == authorizer.DecisionAllow
-}
-
-func forbidden(caller user.Info, o explain.Object) error {
-	where := "at the cluster scope"
-	if o.Namespace != "" {
-		where = fmt.Sprintf("in the namespace %q", o.Namespace)
-	}
-	//lint:ignore ST1005 upstream's words
-	reason := fmt.Errorf("User %q cannot get resource %q in API group %q %s", caller.GetName(), o.Resource, o.Group, where)
-	return apierrors.NewForbidden(schema.GroupResource{Group: o.Group, Resource: o.Resource}, o.Name, reason)
-}
-
-// resolve finds the kind that is meant: built-in ones first, in their order.
-func (w *world) resolve(q Question) (explain.Object, error) {
-	custom, err := w.config.CustomKinds(w.ctx)
-	if err != nil {
-		return explain.Object{}, err
-	}
-	for _, kinds := range [][]*resource.Any{w.config.Storage.Kinds(), custom} {
-		for _, kind := range kinds {
-			if !called(kind, strings.ToLower(q.Kind)) {
-				continue
-			}
-			o := explain.Object{
-				Kind: kind.GroupVersionKind.Kind, Group: kind.GroupVersionKind.Group, Resource: kind.Plural, Namespace: q.Namespace, Name: q.Name,
-			}
-			if kind.ClusterScoped {
-				o.Namespace = ""
-			}
-			return o, nil
-		}
-	}
-	return explain.Object{}, apierrors.NewBadRequest(fmt.Sprintf("the server doesn't have a resource type %q", q.Kind))
-}
-
-// called tells whether a kind goes by a name, in lower-case letters.
-func called(kind *resource.Any, name string) bool {
-	if kind.StoredAs != (schema.GroupResource{}) {
-		return false
-	}
-	name, group, qualified := strings.Cut(name, ".")
-	if qualified && group != kind.GroupVersionKind.Group {
-		return false
-	}
-	for _, own := range append([]string{kind.Plural, kind.SingularName(), strings.ToLower(kind.GroupVersionKind.Kind)}, kind.ShortNames...) {
-		if name == own {
-			return true
-		}
-	}
-	return false
+	return named.MayGet(ctx, y.config.Authorizer, caller, o)
 }
 
 // newest reads the object at the newest state. A server that lost the others answers from what it has.

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler"
+	"github.com/setpoint-io/setpoint/server/named"
 )
 
 // queues are those of the loops whose keys are objects of a kind, by the names that the loops give them; of others it is the kind in
@@ -71,22 +72,13 @@ func (w *world) table(group, plural string) (*storage.Table, error) {
 	return w.tables[schema.GroupResource{Group: group, Resource: plural}], nil
 }
 
-func (w *world) readTables() error {
-	custom, err := w.config.Custom(w.ctx)
-	if err != nil {
-		return err
-	}
-	w.tables = map[schema.GroupResource]*storage.Table{}
-	for gvr, table := range custom {
-		w.tables[gvr.GroupResource()] = table
-	}
-	for _, kind := range w.config.Storage.Kinds() {
-		gvr := kind.GroupVersionResource()
-		if _, known := w.tables[gvr.GroupResource()]; !known && kind.StoredAs == (schema.GroupResource{}) {
-			w.tables[gvr.GroupResource()] = w.config.Storage.Table(gvr)
-		}
-	}
-	return nil
+func (w *world) readTables() (err error) {
+	w.tables, err = w.kinds().Tables(w.ctx)
+	return err
+}
+
+func (w *world) kinds() named.Kinds {
+	return named.Kinds{Storage: w.config.Storage, CustomKinds: w.config.CustomKinds, Custom: w.config.Custom}
 }
 
 // failed keeps the first error: an answer without what could not be read would be wrong.

@@ -33,6 +33,7 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	printEncryption(t, servers)
 	printBackups(t, servers, time.Now())
+	printHistories(t, servers, time.Now())
 	if any != nil {
 		printActors(t, any)
 	}
@@ -65,6 +66,27 @@ func printBackups(t io.Writer, servers []Server, now time.Time) {
 			last = duration.HumanDuration(now.Sub(b.Last)) + " ago"
 		}
 		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", title, r.Name, last, mebibytes(b.Bytes), b.Due.Format(time.RFC3339))
+		title = ""
+	}
+}
+
+// printHistories says how far back the servers' histories reach, within which limits, and what is wrong with them.
+func printHistories(t io.Writer, servers []Server, now time.Time) {
+	title := "\nHISTORY OF\tSINCE\tCHANGES\tSIZE\tLIMITS\n"
+	for _, r := range servers {
+		if r.Status == nil || r.Status.History == nil {
+			continue
+		}
+		h, since, wrong := r.Status.History, "-", r.Status.History.Trouble
+		if !h.Since.IsZero() {
+			since = duration.HumanDuration(now.Sub(h.Since)) + " ago"
+		}
+		if wrong == "" && len(h.Holes) > 0 {
+			last := h.Holes[len(h.Holes)-1]
+			wrong = fmt.Sprintf("%d missing parts, the last after revision %d up to %d", len(h.Holes), last.After, last.Until)
+		}
+		fmt.Fprintf(t, "%s%s\t%s\t%d\t%s\t%s, %s\t%s\n", title, r.Name, since, h.Changes, mebibytes(h.Bytes), duration.HumanDuration(h.Retention),
+			mebibytes(h.SizeBytes), wrong)
 		title = ""
 	}
 }
