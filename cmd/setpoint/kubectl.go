@@ -42,21 +42,24 @@ func newKubectl() *cobra.Command {
 		Short:              "kubectl, built in; finds the cluster of this machine by itself",
 		DisableFlagParsing: true,
 		ValidArgsFunction:  completeKubectl,
-		RunE: func(*cobra.Command, []string) error {
-			signal.Reset(os.Interrupt, syscall.SIGTERM) // kubectl ends by itself
-			useOwnKubeconfig()
-			os.Args = append([]string{"kubectl"}, os.Args[2:]...)
-			if code := cli.Run(embeddedKubectl()); code != 0 {
-				os.Exit(code) // kubectl has said why
-			}
-			return nil
-		},
+		RunE:               func(*cobra.Command, []string) error { return runKubectl(os.Args[2:]) },
 	}
 }
 
+// runKubectl runs kubectl in place of this command.
+func runKubectl(args []string, change ...func(*rest.Config)) error {
+	signal.Reset(os.Interrupt, syscall.SIGTERM) // kubectl ends by itself
+	useOwnKubeconfig()
+	os.Args = append([]string{"kubectl"}, args...)
+	if code := cli.Run(embeddedKubectl(change...)); code != 0 {
+		os.Exit(code) // kubectl has said why
+	}
+	return nil
+}
+
 // embeddedKubectl is kubectl as it is, except that it goes to a server that answers, and says in one sentence that
-// there is no cluster.
-func embeddedKubectl() *cobra.Command {
+// there is no cluster. What it asks can be changed.
+func embeddedKubectl(change ...func(*rest.Config)) *cobra.Command {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().
 		WithDiscoveryBurst(discoveryBurst).WithDiscoveryQPS(discoveryRequestsASecond).WithWarningPrinter(streams)
@@ -70,6 +73,9 @@ func embeddedKubectl() *cobra.Command {
 		}
 		kubeconfig.SayIfExpired(config)
 		kubeconfig.SayIfRemoved(config, giveUp) // kubectl would tell it once for each thing that it looks up first
+		for _, c := range change {
+			c(config)
+		}
 		return config
 	}
 	return cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/undelete"
 	"github.com/setpoint-io/setpoint/internal/process"
 )
 
@@ -84,7 +85,8 @@ func newRoot() *cobra.Command {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
 	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
-		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), pastShell().History(), newToken(), newRevoke(),
+		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(),
+		pastShell().History(), undelete.New(pastShell()), newAt(), newToken(), newRevoke(),
 		newRotate(), newBackup(), newUpgrade(),
 		newKubectl(), newKubeconfig(), newEnvtestAssets(), newTestServer(), newDemo(), newReset(),
 		newInstall(), newUninstall(), newVersion())

@@ -3,6 +3,9 @@ package main
 import (
 	"io"
 
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
 	"github.com/setpoint-io/setpoint/cmd/setpoint/past"
 )
 
@@ -12,4 +15,10 @@ func pastShell() *past.Shell {
 		ContextNamespace: contextNamespace, CompleteObject: completeObject, Print: printAs, CheckOutput: checkOutput,
 		Mistake: func(err error) error { return usageError{err} }, Escaped: func(w io.Writer) io.Writer { return escaped{w} }, Colors: wantsColor,
 	}
+}
+
+// newAt embeds kubectl over a past that can only be read.
+func newAt() *cobra.Command {
+	run := func(args []string, change func(*rest.Config)) error { return runKubectl(args, change) }
+	return past.At(run, func(err error) error { return usageError{err} }, giveUp)
 }

@@ -23,6 +23,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint/userconfig"}, "what `setpoint kubeconfig` makes: for whom, and for which servers", []string{"cmd/setpoint/{clusterstatus,kubeconfig}", "internal/{revocation,trust}", "server/admin"}, "the members of the log count, and a private key never leaves the command"},
 	{[]string{"cmd/setpoint/revoke"}, "what `setpoint revoke` reads and writes", []string{"internal/{revocation,trust}", "internal/trust/tokens", "server/admin"}, ""},
 	{[]string{"cmd/setpoint/past"}, "what `setpoint history` asks and prints", []string{"apiserver/explain", "server/{admin,named,past}"}, "it only reads"},
+	{[]string{"cmd/setpoint/undelete"}, "what `setpoint undelete` gives back, in which order, and what it leaves out", []string{"apiserver/explain", "cmd/setpoint/past", "server/{admin,named,past}"}, "it goes through the API with the caller's rights: no other door to the store"},
 	{[]string{"cmd/setpoint/rotate"}, "what `setpoint rotate` orders and prints", []string{"internal/rotation", "server/{admin,rotations}"}, "keys never leave the servers"},
 	{[]string{"cmd/setpoint/install"}, "`setpoint install` and `uninstall`: what is put where on a machine", []string{"agent/{host,reset}", "deploy/systemd", "internal/{process,trust}", "internal/trust/{join,jointoken,tokens}", "server", "server/admin"}, "a machine joins before anything is written, so that a refusal changes nothing"},
 	{[]string{"cmd/setpoint/upgrade"}, "how a cluster comes to the release of the asking program", []string{"cmd/setpoint/clusterstatus"}, "it changes nothing"},

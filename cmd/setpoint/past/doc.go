@@ -1,8 +1,10 @@
-// Package past has the commands about what objects were: `setpoint history`.
+// Package past has the commands about what objects were: `setpoint history` and `setpoint at`.
 //
-// It owns their flags and texts, and how changes are printed. It asks servers through server/admin.
+// It owns their flags and texts, how changes are printed, how times are written, and the transport by which a client reads objects as they
+// were at a revision. It asks servers through server/admin.
 //
-// Promises: it changes nothing; colours are for terminals only, and what others have written cannot move the cursor.
+// Promises: it changes nothing, and what goes through that transport neither; colours are for terminals only, and what others have written
+// cannot move the cursor.
 //
-// Tested here for what it prints, and through the binary by the script history.
+// Tested here for what it prints, reads and sends, and through the binary by the scripts history and undelete.
 package past
