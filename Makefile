@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -106,6 +106,9 @@ statuses: ## every status that ours publish on the way is one that upstream's co
 
 sweep: ## every fault at every write of the controllers' scenarios, as a table: FOCUS='daemon set' PAIRS=1
 	$(GO) test -count=1 -timeout 60m -run '^TestSweep$$' ./controllers -sweep -sweep.scenario '$(FOCUS)' $(if $(PAIRS),-sweep.pairs)
+
+what-if: ## generated situations, each asked of setpoint what-if and then done for real, as a table: SITUATIONS=100
+	SETPOINT_SITUATIONS=$(or $(SITUATIONS),100) $(GO) test -count=1 -timeout 60m -v -run '^TestReality$$' ./cmd/setpoint/whatif
 
 metrics: ## the rules of kubernetes-mixin, asked by Prometheus' own engine of a running server
 	cd test/metrics && $(GO) test -count=1 -v .

@@ -151,6 +151,8 @@ type Cluster struct {
 	network  *memoryNetwork
 	clock    *clusterclock.Clock
 	outage   simulated.Outage
+	// played, of a cluster of a backup, says which of its nodes live; nil: sessions and Leases do.
+	played   *power
 	replicas replicas
 	forPods  []*podlistener.Listener
 	// machine is the machine's own address; "": it has none but loopback.
@@ -159,6 +161,7 @@ type Cluster struct {
 	nodes     errgroup.Group
 	failed    chan error // of the simulated nodes
 	stopNodes context.CancelFunc
+	running   context.Context    // until Stop or the end of Start's
 	cancel    context.CancelFunc // of all else
 	ends      []func() error     // in reverse order
 	stop      sync.Once
@@ -189,6 +192,7 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 func (c *Cluster) start(ctx context.Context) (*Cluster, error) {
 	c.failed = make(chan error, 1)
 	ctx, c.cancel = context.WithCancel(ctx)
+	c.running = ctx
 	ofNodes, stopNodes := context.WithCancel(ctx)
 	c.stopNodes = stopNodes
 	if err := errors.Join(c.openDir(), c.openAudit()); err != nil {
@@ -197,7 +201,7 @@ func (c *Cluster) start(ctx context.Context) (*Cluster, error) {
 	if err := c.startServers(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	if c.config.SimulatedNodes > 0 {
+	if c.config.SimulatedNodes > 0 || c.played != nil && len(c.played.played.Nodes) > 0 {
 		c.nodes.Go(func() error {
 			err := c.simulate(ofNodes)
 			if err != nil {
@@ -260,6 +264,9 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			EnabledAdmission: c.config.EnabledAdmission, Logger: c.config.Logger,
 			Cluster: c.settings, Authentication: c.config.Authentication, AuthorizationFile: c.config.AuthorizationFile,
 			Encryption: c.config.Encryption, AuditLog: c.audit,
+		}
+		if c.played != nil {
+			config.Liveness, config.DialOutside = c.played, nothingOutside
 		}
 		if c.config.InMemory {
 			config.Memory, config.Dial = c.memories[i], c.network.dialer(address.Endpoint)
@@ -396,9 +403,13 @@ func (c *Cluster) simulate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return simulated.Run(ctx, simulated.Config{
+	config := simulated.Config{
 		Client: client, Nodes: c.config.SimulatedNodes, PodCIDRs: true, Clock: c.Clock(), Outage: &c.outage, Logger: c.config.Logger,
-	})
+	}
+	if c.played != nil {
+		config.Adopted, config.Habit, config.NamePrefix = c.played.names(), c.played.played.Habit, PlayedPrefix
+	}
+	return simulated.Run(ctx, config)
 }
 
 // client speaks to the first replica that runs, without a socket.

@@ -108,7 +108,12 @@ func (c *Cluster) ListenTLS(listener net.Listener, config *tls.Config) {
 }
 
 // SwitchNode switches a simulated node off, as a power cut does, or on again.
-func (c *Cluster) SwitchNode(name string, on bool) { c.outage.Set(name, !on) }
+func (c *Cluster) SwitchNode(name string, on bool) {
+	c.outage.Set(name, !on)
+	if c.played != nil {
+		c.played.turn(c.running, name, on)
+	}
+}
 
 // Change is one stored change: what, by whom, and because of which object.
 type Change = storage.Recorded

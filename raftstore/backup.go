@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/backup"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/founded"
+	"github.com/setpoint-io/setpoint/raftstore/record"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 	"github.com/setpoint-io/setpoint/raftstore/replica/birth"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -55,7 +56,9 @@ type RestoreConfig struct {
 	// that the cluster that starts with it gives it its own.
 	ClusterID  string
 	NewCluster bool
-	Logger     *slog.Logger
+	// Rewrite, if set, makes of each record what the store begins with, as state.Root.Rewritten: the archive is verified before.
+	Rewrite func(*record.Record) *record.Record
+	Logger  *slog.Logger
 }
 
 // Restored says what came out of an archive.
@@ -82,6 +85,9 @@ func Restore(ctx context.Context, archive io.Reader, cfg RestoreConfig) (Restore
 	}
 	if cfg.ClusterID != "" && !cfg.NewCluster && report.ClusterID != "" && report.ClusterID != cfg.ClusterID {
 		return Restored{}, fmt.Errorf("%w: it has the identity %s, this one %s", ErrOtherCluster, report.ClusterID, cfg.ClusterID)
+	}
+	if cfg.Rewrite != nil {
+		root = root.Rewritten(cfg.Rewrite)
 	}
 	life := replica.NextLife{
 		ServerID: cfg.Name, Servers: voters(cfg.Servers), Root: root, ClusterID: report.ClusterID,

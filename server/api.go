@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -207,7 +208,9 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 		return err
 	}
 	a.kubelets = peers.NewKubelets(a.config.identity.live, a.config.identity.nodeServing, a.config.revoked)
-	a.dialPods = peers.Pods{Agents: a.kubelets, Nodes: a.nodes}.DialContext
+	if a.dialPods = a.config.DialOutside; a.dialPods == nil {
+		a.dialPods = peers.Pods{Agents: a.kubelets, Nodes: a.nodes}.DialContext
+	}
 	if err := a.addOtherKinds(codecs); err != nil {
 		return err
 	}
@@ -269,10 +272,18 @@ func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
 		Authority: a.frontProxy.Authority, Codecs: codecs, Logger: a.config.Logger,
 	})
 	a.custom, err = crd.New(crd.Config{
-		Codecs: codecs, Storage: a.storage, Models: discovery.MetadataModels, Services: resolver, Dialled: dynamic.DialServices(a.dialPods),
+		Codecs: codecs, Storage: a.storage, Models: discovery.MetadataModels, Services: resolver, Dialled: a.dialled(),
 	})
 	a.access.OfGateways(a.namedByGateways)
 	return err
+}
+
+// dialled makes clients of webhooks for conversion connect.
+func (a *api) dialled() webhook.AuthenticationInfoResolverWrapper {
+	if a.config.DialOutside != nil {
+		return dynamic.DialAll(a.dialPods)
+	}
+	return dynamic.DialServices(a.dialPods)
 }
 
 // newDiscovery says what is offered: the built-in kinds, reviews included, and all others.

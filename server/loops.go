@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/server/leader"
 	"github.com/setpoint-io/setpoint/server/term"
 )
@@ -24,7 +25,7 @@ func (s *Server) runLoops(ctx context.Context) {
 		Self: s.identity.self, Servers: s.servers, NamesOfServers: api.namesOfServers, Gossiping: s.liveness.Gossiping,
 		Elections: s.elections, Door: api.door, Caches: api.caches, Storage: api.storage,
 		Custom: api.custom, Aggregation: api.aggregation, Offered: api.offered, FrontProxy: api.frontProxy,
-		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.liveness,
+		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.alive(),
 		Cluster: s.config.Cluster, Port: DefaultPort, APIOnly: s.config.APIOnly, Loops: s.config.Loops,
 		Also:       []func(context.Context) error{api.quota.Keep, api.rotations.Lead, api.atRest.Rewrite, api.typeChecker.Run},
 		ServerPods: s.serverPods(), Parts: s.termParts(),
@@ -36,6 +37,14 @@ func (s *Server) runLoops(ctx context.Context) {
 			s.config.Fatal(err)
 		}
 	})
+}
+
+// alive is who says which nodes are alive.
+func (s *Server) alive() nodelifecycle.Liveness {
+	if s.config.Liveness != nil {
+		return s.config.Liveness
+	}
+	return s.liveness
 }
 
 // elections tells the loops of elections in their own words.

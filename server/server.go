@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/cpushare"
 	names "github.com/setpoint-io/setpoint/internal/parts"
@@ -137,6 +138,10 @@ type Config struct {
 	PodListener net.Listener
 	// Gossip joins the pool of nodes and servers; nil leaves node liveness to sessions and Leases.
 	Gossip *gossip.Membership
+	// Liveness says in place of sessions and gossip which nodes are alive; nil: they do.
+	Liveness nodelifecycle.Liveness
+	// DialOutside reaches pods, aggregated servers and webhooks for conversion in place of the network; nil: over the network.
+	DialOutside func(ctx context.Context, network, address string) (net.Conn, error)
 	// APIOnly leaves out the control loops and the scheduler, but those that upstream's API
 	// server has itself, for tests of what acts on the API.
 	APIOnly bool

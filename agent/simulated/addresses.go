@@ -100,6 +100,20 @@ func second(first, second, ip string) string {
 
 func hostIP(index int) string { return offset(hostBlock.Addr(), index+1) }
 
+// hostIP is the address of a node: that of an adopted one is its own.
+func (f *fleet) hostIP(name string) string {
+	node, err := f.nodes.Get(name)
+	if len(f.Adopted) == 0 || err != nil {
+		return hostIP(f.names[name])
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			return address.Address
+		}
+	}
+	return hostIP(f.names[name])
+}
+
 func offset(base netip.Addr, n int) string {
 	b := base.As4()
 	v := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])

@@ -36,13 +36,18 @@ func ends(pod *corev1.Pod) (at time.Time, does bool) {
 	if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return status.MayRestart(pod, c.Name, code) }) {
 		return time.Time{}, false
 	}
+	return began(pod).Add(runs(pod)), true
+}
+
+// began is when the last container that runs was started.
+func began(pod *corev1.Pod) time.Time {
 	started := pod.CreationTimestamp
 	for i := range pod.Status.ContainerStatuses {
 		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil && running.StartedAt.After(started.Time) {
 			started = running.StartedAt
 		}
 	}
-	return started.Add(runs(pod)), true
+	return started.Time
 }
 
 // runs is how long the containers run: as long as the one that runs longest.

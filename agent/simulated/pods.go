@@ -63,8 +63,8 @@ func (f *fleet) needsWork(pod *corev1.Pod) bool {
 	case corev1.PodSucceeded, corev1.PodFailed:
 		return false
 	case corev1.PodRunning:
-		_, end := ends(pod)
-		return end || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod) || f.resizes(pod)
+		_, end := f.ends(pod)
+		return end || f.untold(pod) || f.readinessMoved(pod) || f.resizes(pod) || f.starts(pod)
 	default:
 		return true
 	}
@@ -81,6 +81,9 @@ func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	}
 	if f.awaitsRange(pod.Spec.NodeName, f.Clock.Now()) {
 		f.queue.AddAfter(key, rangeLook)
+		return nil
+	}
+	if f.awaits(key, pod, f.Clock.Now()) {
 		return nil
 	}
 	patch, err := f.nextPatch(key, pod, f.Clock.Now())
@@ -104,9 +107,9 @@ func (f *fleet) awaitsRange(name string, now time.Time) bool {
 
 // nextPatch is the pod's next status; nil while it runs, with a look when it ends.
 func (f *fleet) nextPatch(key types.NamespacedName, pod *corev1.Pod, now time.Time) ([]byte, error) {
-	end, does := ends(pod)
-	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod) ||
-		f.resizes(pod) {
+	end, does := f.ends(pod)
+	if !does || pod.Status.Phase != corev1.PodRunning || f.untold(pod) || f.readinessMoved(pod) || f.resizes(pod) ||
+		f.starts(pod) {
 		return f.runningPatch(pod, metav1.NewTime(now))
 	}
 	if wait := end.Sub(now); wait > 0 {
@@ -161,7 +164,7 @@ func (f *fleet) running(pod *corev1.Pod, now metav1.Time) corev1.PodStatus {
 	if started == nil {
 		started = &now
 	}
-	ips, host := f.podIPs(pod), hostIP(f.names[pod.Spec.NodeName])
+	ips, host := f.podIPs(pod), f.hostIP(pod.Spec.NodeName)
 	s := corev1.PodStatus{
 		ObservedGeneration:    pod.Generation,
 		Phase:                 corev1.PodRunning,
@@ -182,7 +185,7 @@ func (f *fleet) running(pod *corev1.Pod, now metav1.Time) corev1.PodStatus {
 // podIPs come from the node's pod CIDRs when a controller has set them by now. A pod has the same number in both.
 func (f *fleet) podIPs(pod *corev1.Pod) []corev1.PodIP {
 	if pod.Spec.HostNetwork {
-		return []corev1.PodIP{{IP: hostIP(f.names[pod.Spec.NodeName])}}
+		return []corev1.PodIP{{IP: f.hostIP(pod.Spec.NodeName)}}
 	}
 	var spec corev1.NodeSpec
 	if node, err := f.nodes.Get(pod.Spec.NodeName); err == nil {

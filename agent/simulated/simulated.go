@@ -40,7 +40,7 @@ const (
 const User = "system:setpoint:simulated-nodes"
 
 // ErrIncomplete is returned by Run for a Config that lacks a required field.
-var ErrIncomplete = errors.New("simulated: Config needs Client and Nodes > 0")
+var ErrIncomplete = errors.New("simulated: Config needs Client, and Nodes > 0 or Adopted")
 
 // Config says how many nodes to run. Client and Nodes are required.
 type Config struct {
@@ -48,6 +48,11 @@ type Config struct {
 	Client kubernetes.Interface
 	// Nodes is the number of nodes, named NamePrefix1, NamePrefix2, ...
 	Nodes int
+	// Adopted are the names of Nodes that are there, with Label, and are played in place of new ones: their objects stay as they are, and
+	// somebody else says that they are alive.
+	Adopted []string
+	// Habit is how a pod behaves that is not there yet when Run begins; nil: as the package says.
+	Habit func(*corev1.Pod) Habit
 	// NamePrefix is "sim-" when empty.
 	NamePrefix string
 	// LeaseInterval is the time between renewals of one Lease; 10 s when 0.
@@ -66,7 +71,7 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() error {
-	if c.Client == nil || c.Nodes <= 0 {
+	if c.Client == nil || c.Nodes <= 0 && len(c.Adopted) == 0 {
 		return ErrIncomplete
 	}
 	if c.NamePrefix == "" {
@@ -120,7 +125,9 @@ func Run(ctx context.Context, cfg Config) error {
 	for range podWorkers {
 		children.Go(func() { f.work(ctx) })
 	}
-	children.Go(func() { f.keepNodes(ctx) })
+	if len(f.Adopted) == 0 {
+		children.Go(func() { f.keepNodes(ctx) })
+	}
 	<-ctx.Done()
 	f.queue.ShutDown()
 	return nil
@@ -130,6 +137,9 @@ func newFleet(cfg Config) *fleet {
 	f := &fleet{Config: cfg, names: make(map[string]int, cfg.Nodes), ips: newAddresses(), owner: newOwners()}
 	for i := range cfg.Nodes {
 		f.names[fmt.Sprintf("%s%d", cfg.NamePrefix, i+1)] = i
+	}
+	for i, name := range cfg.Adopted {
+		f.names[name] = i
 	}
 	f.queue = workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName](),
 		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: cfg.Clock})

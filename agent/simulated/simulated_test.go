@@ -82,6 +82,62 @@ func TestPodsThatEnd(t *testing.T) {
 	}
 }
 
+// A pod of an adopted node whose containers run becomes ready when others of its kind did, and what its agent has told stays until then.
+func TestAdoptedPodsThatStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		habit        Habit
+		after        time.Duration
+		ready, bound bool
+	}{
+		"too early":               {Habit{ReadyAfter: time.Minute}, 50 * time.Second, false, false},
+		"in time":                 {Habit{ReadyAfter: time.Minute}, 61 * time.Second, true, false},
+		"never":                   {Habit{ReadyAfter: time.Minute, Never: true}, time.Hour, false, false},
+		"it waited for its node":  {Habit{ReadyAfter: 5 * time.Minute}, 301 * time.Second, false, true},
+		"the time from its node":  {Habit{ReadyAfter: 5 * time.Minute}, 5*time.Minute + 31*time.Second, true, true},
+		"nobody knows of a start": {Habit{}, time.Second, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pod := boundPod("p", "n")
+				pod.CreationTimestamp = metav1.Now()
+				pod.Status.Phase = corev1.PodRunning
+				not := corev1.PodCondition{Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}
+				for _, not.Type = range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
+					pod.Status.Conditions = append(pod.Status.Conditions, not)
+				}
+				if c.bound {
+					pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+						Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(30 * time.Second)),
+					})
+				}
+				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{Label: labelValue("x")}}}
+				client := fake.NewClientset(pod, node)
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() {
+					done <- Run(ctx, Config{Client: client, Adopted: []string{"n"}, NamePrefix: "x", Habit: func(*corev1.Pod) Habit { return c.habit }})
+				}()
+				time.Sleep(c.after)
+				synctest.Wait()
+				got, err := client.CoreV1().Pods("default").Get(ctx, "p", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if is := conditionOf(got, corev1.PodReady); (is.Status == corev1.ConditionTrue) != c.ready || c.ready && is.Reason != "" {
+					t.Errorf("%+v", is)
+				}
+				if !c.ready && len(got.Status.ContainerStatuses) > 0 {
+					t.Error("what the agent has told is written over")
+				}
+				cancel()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // A pod with a readiness gate is ready while the gate is open, and says why it is not.
 func TestReadinessGates(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {

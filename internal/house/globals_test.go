@@ -20,7 +20,7 @@ var globals = map[string]string{
 	"setpointtest.bubbles":                    "the process's goroutines are looked at together, from outside of all bubbles",
 	"setpointtest.clusters":                   "tests of a process ask it whether they have started a cluster twice",
 	"setpointtest/beside.shared":              "the tests of a process share its connection to the test server",
-	"setpointtest/kubectl.running":            "is held for a variable that kubectl has for the process",
+	"internal/kubectlrun.running":             "is held for a variable that kubectl has for the process",
 }
 
 // TestHouseNoGlobals: two clusters of one process, and two tests, must not meet in a variable.

@@ -32,6 +32,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint/token"}, "what `setpoint token` asks for and prints", []string{"internal/trust/{jointoken,tokens}", "server/admin"}, ""},
 	{[]string{"cmd/setpoint/upstreamflags"}, "what there is instead of flags of upstream's API server", nil, "who brings a flag along learns why it is not there"},
 	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{".", "apiserver/admission/choice", "apiserver/runtimeconfig", "internal/gates"}, "suites that use envtest run unchanged"},
+	{[]string{"cmd/setpoint/whatif"}, "`setpoint what-if`: a fork of a cluster, what is done to it, and what comes of it", []string{".", "agent/simulated", "controllers/reconcile", "internal/{kubectlrun,localvolume,parts,simulatednode,trust}", "raftstore/command", "server/admin"}, "a fork runs where it is asked for: no server pays for it, and an error in it reaches no workload"},
 	{[]string{"cmd/setpoint/translations"}, "kubectl's texts in other languages, loaded for `setpoint kubectl` alone", nil, "every other start is 30 ms sooner"},
 	{[]string{"cmd/setpoint/nodestatus"}, "the screen of `setpoint node status`", []string{"agent/net/network/plan", "internal/simulatednode"}, "a client of the API like any other: it works with every cluster"},
 	{[]string{"cmd/setpoint/nettrace"}, "what `setpoint net trace` says: how a packet goes, and what stops it", []string{"agent/net/dns/records", "agent/net/hostfirewall", "agent/net/network", "agent/net/network/plan", "agent/net/{policy,resolvconf,services}", "agent/net/policy/plan", "internal/{nodefirewall,reserved,servicerange}", "apiserver/explain", "internal/clusterdns"}, "each step asks the function by which nodes act, so that it cannot say another thing than they do"},
@@ -53,7 +54,7 @@ var rooms = []room{
 	{[]string{"server/loops"}, "the metrics of the control loops, and the account of what they write", []string{"controllers/reconcile", "controllers/reconcile/{actions,numbers}"}, "the loops themselves know neither metrics nor HTTP"},
 	{[]string{"server/podresources"}, "what the pods of the cluster request, in /metrics/resources", nil, "costs nothing until somebody asks"},
 	{[]string{"server/parts"}, "the logs of a server's parts, and how the parts of all servers are", []string{"apiserver", "apiserver/auth", "controllers/reconcile/actions", "internal/{clip,parts,trust}"}, "logs are in memory only: watching the loops writes nothing"},
-	{[]string{"server/offline"}, "the data directory of a server that does not run: restore, verify, recover", []string{"internal/{process,trust}", "raftstore", "raftstore/{backup,founded}", "server/{admin,peers,removed}"}, "a data directory is changed only after all checks have passed"},
+	{[]string{"server/offline"}, "the data directory of a server that does not run: restore, verify, recover", []string{"raftstore/record", "internal/{process,trust}", "raftstore", "raftstore/{backup,founded}", "server/{admin,peers,removed}"}, "a data directory is changed only after all checks have passed"},
 	{[]string{"server/expiry"}, "when the certificates end that a server uses or knows", []string{"apiserver/{resource,storage}", "internal/trust"}, "what ends is told by one list: in metrics and in the status"},
 	{[]string{"server/access"}, "authentication and authorization of one server", []string{"apiserver/auth/{authconfig,authzconfig,rbac,reviews,tokens}", "apiserver/{auth,storage}", "internal/{revocation,trust}", "apiserver/resource"}, "the order of authenticators and authorizers is decided in one place"},
 	{[]string{"server/rotations"}, "what a server makes of the rotations of keys that are under way, and the leader's steps", []string{"apiserver/{resource,storage}", "internal/{rotation,trust}"}, "one loop for all kinds: each has a mechanism that is handed in"},
@@ -71,6 +72,7 @@ var rooms = []room{
 	{[]string{"deploy/systemd"}, "the units by which servers and agents run on machines with systemd", nil, "the files that are copied by hand and those that are installed are the same"},
 
 	{[]string{"internal/house"}, "the rules of the house, as tests of the source", nil, "it links nothing of the product, so the rules are judged in seconds"},
+	{[]string{"internal/kubectlrun"}, "kubectl in this process, on any cluster", nil, "what kubectl does is done by kubectl; it is large, so few link it"},
 	{[]string{"internal/testlink"}, "how a test reaches `setpoint testserver`: the binary, the private folder, one start, a session", []string{"internal/process"}, "one server serves the tests of all packages, and what a test made ends with its process"},
 	{[]string{"internal/testclient"}, "what a test asks of a cluster through its API: objects, conditions, CRDs and webhooks, programs under test", []string{"internal/{freeport,trust}"}, "a test means the same beside the cluster's process and inside it, and links no control plane for it"},
 	{[]string{"internal/podfields"}, "what agents and the API do with each field of a pod's spec", nil, "agents refuse and the API warns by the same table"},
@@ -115,7 +117,7 @@ var rooms = []room{
 	{[]string{"internal/failover"}, "connections to servers, and the choice of a server that answers", []string{"internal/{clusterlife,revocation,trust}"}, "agents and servers reach servers in one way"},
 	{[]string{"internal/clusterlife"}, "which life of the cluster a node belongs to, and the refusal of another", nil, "a node never takes another cluster's list of pods for its own"},
 
-	{[]string{"raftstore"}, "the store's face: Propose, ReadIndex, Watch, Leadership", []string{"raftstore/{backup,command,contact,forward,founded,replica,state,watch}", "raftstore/replica/birth", "internal/aligned"}, "does not know Kubernetes, so that a fault in the API cannot damage what is stored"},
+	{[]string{"raftstore"}, "the store's face: Propose, ReadIndex, Watch, Leadership", []string{"raftstore/record", "raftstore/{backup,command,contact,forward,founded,replica,state,watch}", "raftstore/replica/birth", "internal/aligned"}, "does not know Kubernetes, so that a fault in the API cannot damage what is stored"},
 	{[]string{"raftstore/contact"}, "whether this server still has a leader", nil, "requests, watches, sessions and health follow one verdict"},
 	{[]string{"raftstore/founded"}, "the record, outside of data directories, that the cluster was founded", nil, "servers that lost their data do not found another cluster"},
 	{[]string{"raftstore/replica"}, "raft, files, checksums", []string{"raftstore/replica/*", "raftstore/command", "raftstore/state", "internal/aligned"}, "the only importer of hashicorp/raft and bbolt: one package knows what their API really promises"},

@@ -128,3 +128,20 @@ func DialServices(dial utilnet.DialFunc) webhook.AuthenticationInfoResolverWrapp
 		}
 	}
 }
+
+// DialAll makes the clients of all webhooks connect by dial, also of those that are named by URL.
+func DialAll(dial utilnet.DialFunc) webhook.AuthenticationInfoResolverWrapper {
+	return func(as webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+		services := DialServices(dial)(as)
+		return &webhook.AuthenticationInfoResolverDelegator{
+			ClientConfigForFunc: func(hostPort string) (*rest.Config, error) {
+				config, err := as.ClientConfigFor(hostPort)
+				if err == nil {
+					config.Dial = dial
+				}
+				return config, err
+			},
+			ClientConfigForServiceFunc: services.ClientConfigForService,
+		}
+	}
+}
