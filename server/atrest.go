@@ -6,7 +6,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
-	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/storagekeys"
 	"github.com/setpoint-io/setpoint/server/rotations"
 )
 
@@ -26,7 +26,7 @@ func encryptAtRest(
 	sealing := rotations.NewSealing(rotations.SealingConfig{
 		Keys: keys, Followed: followed,
 		Reload:  func(ctx context.Context) error { return keeper.Reload(ctx) },
-		InForce: func() []trust.StorageKey { return keysInForce(keeper) },
+		InForce: func() []storagekeys.Key { return keysInForce(keeper) },
 		Sealed:  func(name string) int { return keeper.Sealed(name) },
 		IsGiven: func() bool { return keeper.IsGiven() },
 	})
@@ -42,10 +42,10 @@ func encryptAtRest(
 	return keeper, sealing, nil
 }
 
-func ownKeys(keys *trust.EncryptionKeys) func() ([]encryption.Key, error) {
+func ownKeys(keys *storagekeys.Keys) func() ([]encryption.Key, error) {
 	return func() (own []encryption.Key, err error) {
 		now, err := keys.Now()
-		if errors.Is(err, trust.ErrOwnEncryption) {
+		if errors.Is(err, storagekeys.ErrOwnFile) {
 			return nil, nil
 		}
 		for _, key := range now {
@@ -60,12 +60,12 @@ func idOf(key encryption.Key) string {
 	if key.Name == "" {
 		return ""
 	}
-	return trust.StorageKey{Name: key.Name, Secret: key.Secret}.ID()
+	return storagekeys.Key{Name: key.Name, Secret: key.Secret}.ID()
 }
 
-func keysInForce(keeper *encryption.Keeper) (keys []trust.StorageKey) {
+func keysInForce(keeper *encryption.Keeper) (keys []storagekeys.Key) {
 	for _, key := range keeper.OwnKeys() {
-		keys = append(keys, trust.StorageKey{Name: key.Name, Secret: key.Secret})
+		keys = append(keys, storagekeys.Key{Name: key.Name, Secret: key.Secret})
 	}
 	return keys
 }

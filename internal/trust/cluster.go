@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust/secretfile"
+	"github.com/setpoint-io/setpoint/internal/trust/storagekeys"
 	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
@@ -44,12 +45,14 @@ type Cluster struct {
 	Admin *Identity
 
 	dir string
-	// mu keeps one RenewAdmin from another, and guards encryption. adminLeaf is the certificate of adminRead.
-	mu        sync.Mutex
-	adminRead *Identity
-	adminLeaf *x509.Certificate
+	// mu keeps one RenewAdmin from another, and guards encryption. adminLeaf is the certificate of adminRead, and adminSigner
+	// the authority that is known to have signed it.
+	mu          sync.Mutex
+	adminRead   *Identity
+	adminLeaf   *x509.Certificate
+	adminSigner *Authority
 	// encryption is made when somebody asks for it.
-	encryption *EncryptionKeys
+	encryption *storagekeys.Keys
 }
 
 // InitCluster makes or completes the trust material of a cluster in dir: what exists and
@@ -92,7 +95,7 @@ func (c *Cluster) Copied() *Cluster {
 	defer c.mu.Unlock()
 	return &Cluster{
 		CA: c.CA.copied(), GossipKeys: c.GossipKeys.copied(), NodeToken: c.NodeToken, AccountKeys: c.AccountKeys.copied(), Admin: c.Admin,
-		encryption: c.encryption.copied(),
+		encryption: c.encryption.Copied(),
 	}
 }
 

@@ -4,14 +4,13 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"fmt"
+
+	"github.com/setpoint-io/setpoint/internal/trust/storagekeys"
 )
 
 const (
 	fileEncryption    = "encryption.yaml"
 	encryptionPurpose = "setpoint-encryption-at-rest"
-	// EncryptionKeyBytes is the length of the key by which Secrets are encrypted.
-	EncryptionKeyBytes = 32
-	keyNameBytes       = 4
 )
 
 // EncryptionFile is the cluster's own EncryptionConfiguration, kept beside the
@@ -27,7 +26,7 @@ func (c *Cluster) EncryptionFile() string {
 // the key of the cluster's first authority, so a trust folder from before there was such a file has it too, the
 // same on all servers. Once the file exists, it says which keys there are, and another
 // authority changes nothing. The name tells keys of different clusters apart.
-func (ca *CA) EncryptionKey() (name string, key [EncryptionKeyBytes]byte, err error) {
+func (ca *CA) EncryptionKey() (name string, key [storagekeys.KeyBytes]byte, err error) {
 	secret, err := ca.founding.key.Bytes()
 	if err != nil {
 		return "", key, fmt.Errorf("encryption key: %w", err)
@@ -37,7 +36,7 @@ func (ca *CA) EncryptionKey() (name string, key [EncryptionKeyBytes]byte, err er
 		return "", key, fmt.Errorf("encryption key: %w", err)
 	}
 	copy(key[:], derived)
-	return encryptionKeyName(key), key, nil
+	return storagekeys.MadeName(key), key, nil
 }
 
 // newEncryptionConfig is the text of a fresh EncryptionFile.
@@ -46,5 +45,19 @@ func (c *Cluster) newEncryptionConfig() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encryptionFileOf([]StorageKey{{name, key}})
+	return storagekeys.FileOf([]storagekeys.Key{{Name: name, Secret: key}})
+}
+
+// EncryptionKeys are the cluster's own.
+func (c *Cluster) EncryptionKeys() (*storagekeys.Keys, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.encryption == nil {
+		name, secret, err := c.CA.EncryptionKey()
+		if err != nil {
+			return nil, err
+		}
+		c.encryption = storagekeys.New(c.EncryptionFile(), storagekeys.Key{Name: name, Secret: secret})
+	}
+	return c.encryption, nil
 }

@@ -20,7 +20,7 @@ import (
 func (c *Cluster) RenewAdmin(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if leaf := c.adminCertificate(); leaf != nil && farFromEnd(leaf, now) && c.CA.hasSigned(leaf) {
+	if leaf := c.adminCertificate(); leaf != nil && farFromEnd(leaf, now) && c.signsAdmin(leaf) {
 		return nil
 	}
 	return c.renewAdmin(now)
@@ -76,9 +76,20 @@ func (c *Cluster) AdminExpires() time.Time {
 func (c *Cluster) adminCertificate() *x509.Certificate {
 	if c.adminRead != c.Admin {
 		c.adminRead = c.Admin
+		c.adminSigner = nil
 		c.adminLeaf, _ = ParseCertificate(c.Admin.CertPEM) // nil counts as one that has ended
 	}
 	return c.adminLeaf
+}
+
+// signsAdmin reports whether the authority that signs now has signed the administrator's certificate. The signature is looked at once: this is
+// asked every RenewInterval. The lock is held.
+func (c *Cluster) signsAdmin(leaf *x509.Certificate) bool {
+	signer := c.CA.signing()
+	if c.adminSigner != signer && c.CA.hasSigned(leaf) {
+		c.adminSigner = signer
+	}
+	return c.adminSigner == signer
 }
 
 // replaceAdmin gives the administrator's users of a kubeconfig another certificate, and its clusters the authorities of now where they have

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-io/setpoint/internal/rotation"
-	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/storagekeys"
 )
 
 const (
@@ -28,10 +28,10 @@ const (
 		"make it the first one on every server, wait until 'setpoint cluster status' shows nothing to rewrite, and remove the old one"
 )
 
-// SealingKeys are the keys by which a cluster encrypts what it stores, the first one encrypts (trust.EncryptionKeys).
+// SealingKeys are the keys by which a cluster encrypts what it stores, the first one encrypts (storagekeys.Keys).
 type SealingKeys interface {
-	Now() ([]trust.StorageKey, error)
-	Replace(keys []trust.StorageKey) error
+	Now() ([]storagekeys.Key, error)
+	Replace(keys []storagekeys.Key) error
 }
 
 // SealingConfig is what a Sealing needs.
@@ -41,7 +41,7 @@ type SealingConfig struct {
 	Followed <-chan struct{}
 	// Reload puts in force what Keys are, and InForce is what is: none if the file says more than keys.
 	Reload  func(ctx context.Context) error
-	InForce func() []trust.StorageKey
+	InForce func() []storagekeys.Key
 	// Sealed is how many objects this server has that a key of the name has encrypted.
 	Sealed func(name string) int
 	// IsGiven says that the administrator has a configuration of his own.
@@ -96,7 +96,7 @@ func (s *Sealing) now() rotation.State {
 }
 
 // New implements Mechanism.
-func (s *Sealing) New() (key []byte, fingerprint string, err error) { return trust.MakeEncryptionKey() }
+func (s *Sealing) New() (key []byte, fingerprint string, err error) { return storagekeys.Make() }
 
 // Key implements Mechanism.
 func (s *Sealing) Key(fingerprint string) []byte {
@@ -149,12 +149,12 @@ func (s *Sealing) tellOf(state rotation.State) {
 }
 
 // needs fails if the old key is still needed although it is to be gone, or nobody has it any more.
-func (s *Sealing) needs(state rotation.State, has []trust.StorageKey) error {
+func (s *Sealing) needs(state rotation.State, has []storagekeys.Key) error {
 	if !isOver(state) {
 		return nil
 	}
 	needed := s.sealed(state.From)
-	held := slices.ContainsFunc(has, func(key trust.StorageKey) bool { return key.ID() == state.From })
+	held := slices.ContainsFunc(has, func(key storagekeys.Key) bool { return key.ID() == state.From })
 	switch {
 	case needed == 0:
 		return nil
@@ -177,13 +177,13 @@ func (s *Sealing) Changed() bool {
 	if !isOver(state) || state.From == "" {
 		return false
 	}
-	has := slices.ContainsFunc(s.config.InForce(), func(key trust.StorageKey) bool { return key.ID() == state.From })
+	has := slices.ContainsFunc(s.config.InForce(), func(key storagekeys.Key) bool { return key.ID() == state.From })
 	return has != (s.sealed(state.From) > 0)
 }
 
 // next are the keys that this server has to have, in their order: those that the state wants, the old one while something needs it, and
 // those that others have added.
-func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.StorageKey) (next []trust.StorageKey, err error) {
+func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []storagekeys.Key) (next []storagekeys.Key, err error) {
 	_, wanted := state.Wanted()
 	if isOver(state) && s.sealed(state.From) > 0 {
 		wanted = append(wanted, state.From)
@@ -208,16 +208,16 @@ func (s *Sealing) next(state rotation.State, keys rotation.Keys, has []trust.Sto
 	return next, nil
 }
 
-func find(id string, keys rotation.Keys, has []trust.StorageKey) (trust.StorageKey, error) {
+func find(id string, keys rotation.Keys, has []storagekeys.Key) (storagekeys.Key, error) {
 	for _, key := range has {
 		if key.ID() == id {
 			return key, nil
 		}
 	}
 	if len(keys[id]) == 0 {
-		return trust.StorageKey{}, fmt.Errorf("%w %s", errLacks, id)
+		return storagekeys.Key{}, fmt.Errorf("%w %s", errLacks, id)
 	}
-	return trust.ParseEncryptionKey(keys[id])
+	return storagekeys.Parse(keys[id])
 }
 
 // sealed is how many objects there are that the key has encrypted.
@@ -225,7 +225,7 @@ func (s *Sealing) sealed(id string) int {
 	if id == "" {
 		return 0
 	}
-	return s.config.Sealed(trust.EncryptionKeyName(id))
+	return s.config.Sealed(storagekeys.NameOf(id))
 }
 
 var (

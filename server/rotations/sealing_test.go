@@ -11,22 +11,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-io/setpoint/internal/rotation"
-	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/storagekeys"
 )
 
 // store is a Sealing of a server whose keys are in memory. What is in force follows with Reload.
 type store struct {
 	*Sealing
-	keys, inForce []trust.StorageKey
+	keys, inForce []storagekeys.Key
 	sealed        map[string]int
 	followed      chan struct{}
 	given         bool
 	broken        error
 }
 
-func (s *store) Now() ([]trust.StorageKey, error) { return s.keys, s.broken }
+func (s *store) Now() ([]storagekeys.Key, error) { return s.keys, s.broken }
 
-func (s *store) Replace(keys []trust.StorageKey) error {
+func (s *store) Replace(keys []storagekeys.Key) error {
 	s.keys = keys
 	return s.broken
 }
@@ -39,7 +39,7 @@ func newStore(keys ...string) *store {
 	s.inForce = s.keys
 	s.Sealing = NewSealing(SealingConfig{
 		Keys: s, Followed: s.followed, Sealed: func(name string) int { return s.sealed[name] }, IsGiven: func() bool { return s.given },
-		InForce: func() []trust.StorageKey { return s.inForce },
+		InForce: func() []storagekeys.Key { return s.inForce },
 		Reload: func(context.Context) error {
 			s.inForce = s.keys
 			return s.broken
@@ -48,8 +48,8 @@ func newStore(keys ...string) *store {
 	return s
 }
 
-func keyNamed(name string) trust.StorageKey {
-	return trust.StorageKey{Name: name, Secret: [trust.EncryptionKeyBytes]byte{name[0]}}
+func keyNamed(name string) storagekeys.Key {
+	return storagekeys.Key{Name: name, Secret: [storagekeys.KeyBytes]byte{name[0]}}
 }
 
 func idOf(name string) string { return keyNamed(name).ID() }

@@ -218,7 +218,8 @@ func (c *cluster) volumeOf(ctx context.Context, p *part) (string, error) {
 func isFor(volume *unstructured.Unstructured, p *part) bool {
 	claim, bound, _ := unstructured.NestedMap(volume.Object, "spec", "claimRef")
 	uid, _ := claim["uid"].(string)
-	return !bound || claim["namespace"] == p.object.GetNamespace() && claim["name"] == p.object.GetName() && (uid == "" || uid == string(p.uid))
+	ours := claim["namespace"] == p.object.GetNamespace() && claim["name"] == p.object.GetName()
+	return !bound || ours && (uid == "" || uid == string(p.uid))
 }
 
 // ownerNow is the uid that an owner has now: its own, or that of the one which has its name by now; "" without one.
@@ -254,6 +255,14 @@ func beforeDeletion(a past.Answer) (uint64, error) {
 		return 0, errUnheard
 	}
 	last := len(a.Changes) - 1
+	for uid := a.Changes[last].UID; wasTakenBack(a.Changes, uid); uid = a.Changes[last].UID {
+		for last >= 0 && a.Changes[last].UID == uid {
+			last--
+		}
+		if last < 0 {
+			return 0, errUnheard
+		}
+	}
 	began := a.Changes[last].ResourceVersion
 	if a.Changes[last].Did != "deleted" {
 		return 0, errExists
@@ -266,4 +275,13 @@ func beforeDeletion(a past.Answer) (uint64, error) {
 	return began - 1, nil
 }
 
-func beginsDeletion(f past.Field) bool { return f.Path == "metadata.deletionTimestamp" && f.Before == nil }
+func beginsDeletion(f past.Field) bool {
+	return f.Path == "metadata.deletionTimestamp" && f.Before == nil
+}
+
+// wasTakenBack tells a namespace that was half given back from one that somebody deleted.
+func wasTakenBack(changes []past.Change, uid string) bool {
+	return slices.ContainsFunc(changes, func(c past.Change) bool {
+		return c.UID == uid && slices.ContainsFunc(c.Fields, func(f past.Field) bool { return strings.Contains(f.Path, takenBack) })
+	})
+}

@@ -18,6 +18,8 @@ import (
 
 const (
 	fieldManager = "setpoint-undelete"
+	// takenBack is the annotation of a namespace that is removed because not all could be given back.
+	takenBack = "setpoint.io/taken-back"
 	// accountsTimeout bounds waiting for the ServiceAccount that a new namespace gets, takeBackTimeout removing what was half made.
 	accountsTimeout, accountsPeriod = 20 * time.Second, 50 * time.Millisecond
 	takeBackTimeout                 = 10 * time.Second
@@ -130,6 +132,9 @@ func (g *giver) takeBack(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTimeout)
 	defer cancel()
 	name := first.object.GetName()
+	// If this is refused, --at still reaches what was there before.
+	_, _ = g.now.Resource(namespaces).Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+takenBack+`":"true"}}}`),
+		metav1.PatchOptions{FieldManager: fieldManager})
 	err := g.now.Resource(namespaces).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil {
 		err = fmt.Errorf("the namespace %s could not be removed again: %w", name, err)

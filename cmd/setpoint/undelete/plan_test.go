@@ -178,6 +178,10 @@ func TestBeforeDeletion(t *testing.T) {
 		{[]past.Change{change(3, "a", "created", false)}, 0, errExists},
 		{[]past.Change{change(3, "a", "created", false), change(9, "a", "deleted", false)}, 8, nil},
 		{[]past.Change{change(9, "a", "deleted", false)}, 8, nil},
+		{[]past.Change{
+			change(9, "a", "deleted", false), change(10, "b", "created", false),
+			{ResourceVersion: 11, UID: "b", Fields: []past.Field{{Path: `metadata.annotations["setpoint.io/taken-back"]`}}}, change(12, "b", "deleted", false),
+		}, 8, nil},
 		{slices.Concat(
 			[]past.Change{change(2, "a", "changed", true), change(3, "a", "deleted", false)},
 			[]past.Change{change(4, "b", "created", false), change(6, "b", "changed", true), change(7, "b", "changed", false), change(9, "b", "deleted", false)},

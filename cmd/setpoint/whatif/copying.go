@@ -69,7 +69,8 @@ func newCopying(secrets map[string]corev1.SecretType) (*copying, error) {
 		}
 	}
 	return &copying{
-		codec: protobuf.NewSerializer(known, known), secrets: secrets, encrypted: map[string]int{}, servers: map[string]string{}, addresses: map[string][]corev1.NodeAddress{},
+		codec: protobuf.NewSerializer(known, known), secrets: secrets,
+		encrypted: map[string]int{}, servers: map[string]string{}, addresses: map[string][]corev1.NodeAddress{},
 	}, nil
 }
 
