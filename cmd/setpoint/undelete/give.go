@@ -32,6 +32,8 @@ type giver struct {
 	// uids are what owners have now, by their former ones.
 	mutex sync.Mutex
 	uids  map[types.UID]types.UID
+	// freed are claims whose volumes were released for them.
+	freed []*part
 	// meanwhile are objects that somebody else made since the namespace was there.
 	meanwhile []omission
 }
@@ -119,7 +121,22 @@ func (g *giver) freeVolume(ctx context.Context, p *part) error {
 	if _, err := g.now.Resource(volumes).Update(ctx, volume, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
 		return fmt.Errorf("the volume %s is kept for the former %s, and was not given to the new one: %w", p.volume, p, err)
 	}
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.freed = append(g.freed, p)
 	return nil
+}
+
+// keepVolumes has volumes wait for their former claims again: the next undelete knows them by these.
+func (g *giver) keepVolumes(ctx context.Context) (err error) {
+	for _, p := range g.freed {
+		former := []byte(`{"spec":{"claimRef":{"uid":"` + string(p.uid) + `"}}}`)
+		_, failed := g.now.Resource(volumes).Patch(ctx, p.volume, types.MergePatchType, former, metav1.PatchOptions{FieldManager: fieldManager})
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("the volume %s is not kept for the former %s any more: %w", p.volume, p, failed))
+		}
+	}
+	return err
 }
 
 // takeBack removes the namespace that was made, if it was one, with all that is in it.
@@ -140,5 +157,6 @@ func (g *giver) takeBack(ctx context.Context, cause error) error {
 		err = fmt.Errorf("the namespace %s could not be removed again: %w", name, err)
 		return errors.Join(fmt.Errorf("given back in part only: %w", cause), err)
 	}
-	return fmt.Errorf("nothing was given back, and the namespace %s is being removed again: %w", name, cause)
+	cause = fmt.Errorf("nothing was given back, and the namespace %s is being removed again: %w", name, cause)
+	return errors.Join(cause, g.keepVolumes(ctx))
 }
