@@ -82,8 +82,8 @@ func (c *Cluster) adminCertificate() *x509.Certificate {
 	return c.adminLeaf
 }
 
-// signsAdmin reports whether the authority that signs now has signed the administrator's certificate. The signature is looked at once: this is
-// asked every RenewInterval. The lock is held.
+// signsAdmin reports whether the authority that signs now has signed the administrator's certificate. The signature is looked at
+// once: this is asked every RenewInterval. The lock is held.
 func (c *Cluster) signsAdmin(leaf *x509.Certificate) bool {
 	signer := c.CA.signing()
 	if c.adminSigner != signer && c.CA.hasSigned(leaf) {
