@@ -39,10 +39,9 @@ failed=0 # everything runs, whatever fails before
 
 # What fails is run again, alone: test/again says what that excuses, and adds to this list.
 again_dir=$(mktemp -d)
-declare -A lanes # what runs beside this: the process group of each
+compiling= # the process group that compiles beside what runs
 finish() {
-  local lane
-  for lane in "${!lanes[@]}"; do kill -TERM -- "-${lanes[$lane]}" 2>/dev/null && wait "${lanes[$lane]}"; done
+  [[ -z $compiling ]] || kill -TERM -- "-$compiling" 2>/dev/null
   rm -rf "$again_dir"
 }
 trap finish EXIT
@@ -77,27 +76,6 @@ count_cpu() {
   cpu=$(awk -F'[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$file")
 }
 
-# beside runs parts one after the other, while this goes on; what they say is printed by joined, in one piece.
-beside() {
-  local lane=$1 name
-  shift
-  set -m # in a process group, so that an interrupted run ends all of it
-  (
-    status=0
-    for name in "$@"; do part "$name" || status=1; done
-    exit "$status"
-  ) >"$again_dir/$lane" 2>&1 &
-  lanes[$lane]=$!
-  set +m
-}
-joined() {
-  local status=0
-  wait "${lanes[$1]}" || status=1
-  unset "lanes[$1]"
-  cat "$again_dir/$1"
-  return "$status"
-}
-
 # The load harness, the conformance suite, the comparisons with upstream and with kstatus and the place of envtest are modules of their own.
 modules() {
   local module status=0
@@ -117,12 +95,21 @@ clients() {
   return "$status"
 }
 compose() { vet -tags compose ./test/compose && test/compose.sh; }
-# Tests' libraries are compiled for the race detector with what time others leave.
+# Tests' libraries are compiled for the race detector with what time others leave: what follows the modules waits more than it computes.
 libraries() {
   local all
   mapfile -t all < <(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
   CGO_ENABLED=1 GOGC=$compiler_gogc nice -n 19 go build -race "${all[@]}"
 }
+
+part modules || failed=1
+if [[ ${RACE:-1} != 0 ]]; then
+  set -m # a process group of its own, so that an interrupted run ends it too
+  part libraries &
+  compiling=$!
+  set +m
+fi
+for name in conformance clients compose; do part "$name" || failed=1; done
 
 # Scripts type their commands with people's binary, whose servers print what docs/walkthrough.md says. With the race detector
 # servers say more, and are not static, so that no container can hold them: some scripts are skipped then.
@@ -145,13 +132,7 @@ fi
 
 # Those that only drive people's binary, and link nothing else of ours: of them the detector would see the driver.
 drivers=()
-mapfile -t drivers < <(grep -rl --include='*_test.go' 'SETPOINT_TEST_BINARY' test | xargs -r dirname | sort -u | xargs -r -I{} go list ./{})
-driven() { plain "${test_flags[@]}" -p 1 -- "${drivers[@]}"; }
-
-# Each of these waits for something much of the time, as the scripts do: for a linker, a cluster, a container.
-beside modules modules conformance clients compose
-beside driven driven
-[[ ${RACE:-1} == 0 ]] || beside libraries libraries
+[[ ${RACE:-1} == 0 ]] || mapfile -t drivers < <(grep -rl --include='*_test.go' 'SETPOINT_TEST_BINARY' test | xargs -r dirname | sort -u | xargs -r -I{} go list ./{})
 
 # alone lists the packages that start no goroutine, and whose tests start none, by themselves or by what usually does: the detector
 # has nothing to see in them. What others call at the same time is seen in the tests of those. A lock, a handler or a context alone starts none.
@@ -177,14 +158,15 @@ without=()
 without_detector() {
   local undetected
   # shellcheck disable=SC2046 # names of packages have no spaces
-  mapfile -t undetected < <(longest_first $(printf '%s\n' "${shortened[@]}" "${without[@]}" | sed '/^$/d'))
+  mapfile -t undetected < <(longest_first $(printf '%s\n' "${shortened[@]}" "${drivers[@]}" "${without[@]}" | sed '/^$/d'))
   plain "${test_flags[@]}" -- "${undetected[@]}"
 }
 if [[ ${RACE:-1} != 0 ]]; then
   mapfile -t without < <(alone)
   part without_detector || failed=1
   ((${#shortened[@]} == 0)) || test_flags+=(-short)
-  joined libraries || failed=1
+  wait "$compiling" || failed=1
+  compiling=
 fi
 
 # shellcheck disable=SC2046 # as above
@@ -197,11 +179,8 @@ fi
 [[ ${RACE:-1} == 0 ]] || export GOGC=$compiler_gogc
 static_tests() { "$AGAIN" "${race_flags[@]}" "${static_flags[@]}" "${test_flags[@]}" -- "${static_packages[@]}"; }
 all_others() { "$AGAIN" "${race_flags[@]}" "${linker_flags[@]}" "${test_flags[@]}" -- "${others[@]}"; }
-beside static static_tests
+part static_tests || failed=1
 part all_others || failed=1
-joined modules || failed=1
-joined driven || failed=1
-joined static || failed=1
 
 if [[ -s $NEEDED_ANOTHER_RUN ]]; then
   echo "needed another run (each wants a line in test/chance.md: seen when, cause or suspicion):"

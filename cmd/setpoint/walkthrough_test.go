@@ -18,7 +18,7 @@ import (
 )
 
 // walkTimeout bounds all commands of one section together.
-const walkTimeout = 2 * time.Minute
+const walkTimeout = 5 * time.Minute
 
 // kubectlVariable is the path of a kubectl to walk with, in place of the one built in.
 const kubectlVariable = "SETPOINT_TEST_KUBECTL"
