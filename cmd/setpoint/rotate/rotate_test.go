@@ -26,7 +26,7 @@ func TestOrdersOfTheCommandLine(t *testing.T) {
 		"both":             {options{abort: true, status: true}, rotation.Serving, false, "", errBoth},
 		"abort, kept":      {options{abort: true}, rotation.AccountKey, true, "", errBoth},
 		"what is not kind": {options{}, "sa", false, "", rotation.ErrKind},
-		"not built":        {options{status: true}, rotation.CA, false, "", rotation.ErrNotBuilt},
+		"not built":        {options{status: true}, rotation.Tokens, false, "", rotation.ErrNotBuilt},
 	} {
 		order, err := c.o.order(c.kind, c.keeps)
 		got := order.Order
