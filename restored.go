@@ -61,10 +61,15 @@ type Played struct {
 
 // Start starts a cluster in memory that goes on from the backup, with another authority and other certificates. Of the config,
 // InMemory is meant, and there is one replica. It runs until Stop or the end of ctx. Addresses in a backup are those of a cluster that
-// lives: whatever the copy would connect to is refused, and webhooks are not asked.
+// lives: whatever the copy would connect to is refused, and webhooks are not asked. Unless config names loops, autoscalers and CronJobs
+// do nothing.
 func (r *Restored) Start(ctx context.Context, config Config, played Played) (*Cluster, error) {
 	config.InMemory, config.Replicas, config.SimulatedNodes = true, 1, 0
 	config.DisabledAdmission = append(slices.Clone(config.DisabledAdmission), "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
+	if config.Loops == nil {
+		// What a copy is asked about is not what these do meanwhile.
+		config.Loops = server.LoopsWithout("horizontal-pod-autoscaler-controller", "cronjob-controller")
+	}
 	meant, err := config.parse()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,9 @@ import (
 )
 
 // runLoops fills the caches and acts in every term that this server leads.
+// LoopsWithout are the names for Config.Loops of all control loops but some.
+func LoopsWithout(names ...string) []string { return term.LoopsWithout(names...) }
+
 func (s *Server) runLoops(ctx context.Context) {
 	api := s.api
 	api.caches.StartWithContext(ctx)

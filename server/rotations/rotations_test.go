@@ -182,6 +182,7 @@ func (w *world) start(name string) {
 // kill ends a server.
 func (w *world) kill(name string) {
 	w.servers[name].stop()
+	synctest.Wait() // it takes nothing in any more
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.servers[name].away = true

@@ -23,6 +23,12 @@ func CheckLoops(names []string) error {
 	return nil
 }
 
+// LoopsWithout are all control loops but some.
+func LoopsWithout(names ...string) []string {
+	all := append(controllers.Names(), schedulerLoop)
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(names, name) })
+}
+
 // schedules says whether the scheduler runs.
 func (c *Config) schedules() bool {
 	return !c.APIOnly && (c.Loops == nil || slices.Contains(c.Loops, schedulerLoop))
