@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -80,7 +81,11 @@ func isDone(p rotation.Progress) bool { return p.Phase == rotation.Done }
 func writeSecret(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"text": []byte(name)}}
-	if _, err := client.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+	_, err := client.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{})
+	if apierrors.IsTimeout(err) { // its leader died: the write may have taken effect, or not
+		_, err = client.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Errorf("%s: %v", name, err)
 	}
 }

@@ -64,8 +64,8 @@ func TestWhatIsDue(t *testing.T) {
 	if !answer.Quiet || len(answer.Moved) != 2 || time.Duration(answer.Lasted) < 10*time.Minute {
 		t.Errorf("a rollout of pods that must be ready for five minutes: %+v", answer)
 	}
-	if answer := r.asked(Question{Scale: "deployment/web=2", For: time.Minute}, ""); !answer.Quiet {
-		t.Errorf("nothing changes, and there is a minute: %+v", answer)
+	if answer := r.asked(Question{Scale: "deployment/web=2", For: 3 * time.Minute}, ""); !answer.Quiet {
+		t.Errorf("nothing changes, and there are three minutes: %+v", answer)
 	}
 	if answer := r.asked(Question{Lose: []string{"sim-1"}, For: 20 * time.Second}, ""); answer.Quiet {
 		t.Errorf("a loss that is noticed after --for: %+v", answer)
