@@ -48,19 +48,26 @@ func TestServicesRefuseWhoIsNotAllowed(t *testing.T) {
 		paths[s.Prefix] = true
 	}
 	for path, adminMay := range paths {
+		if strings.HasSuffix(path, "/Moment") {
+			continue // the revision of a time is of no object: everybody with a name may know it
+		}
+		method := http.MethodPost
+		if strings.HasSuffix(path, "/History") {
+			method, path = http.MethodGet, path+"?kind=secret&namespace=kube-system&name=of-others"
+		}
 		// Of why, the object that is asked for decides.
 		message := `{"kind": "secret", "namespace": "kube-system", "name": "of-others"}`
-		if code := post(t, node, "https://"+self.Endpoint+path, message); code != http.StatusForbidden {
+		if code := call(t, node, method, "https://"+self.Endpoint+path, message); code != http.StatusForbidden {
 			t.Errorf("a node at %s: %d", path, code)
 		}
-		if code := post(t, admin, "https://"+self.Endpoint+path, "{}"); (code != http.StatusForbidden) != adminMay {
+		if code := call(t, admin, method, "https://"+self.Endpoint+path, "{}"); (code != http.StatusForbidden) != adminMay {
 			t.Errorf("the administrator at %s: %d", path, code)
 		}
 	}
 }
 
-// post sends a message and returns the code of the answer.
-func post(t *testing.T, who *trust.Identity, url, message string) int {
+// call sends a message and returns the code of the answer.
+func call(t *testing.T, who *trust.Identity, method, url, message string) int {
 	t.Helper()
 	config, err := who.ClientConfig()
 	if err != nil {
@@ -68,7 +75,7 @@ func post(t *testing.T, who *trust.Identity, url, message string) int {
 	}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(message))
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(message))
 	if err != nil {
 		t.Fatal(err)
 	}
