@@ -53,14 +53,14 @@ var ofStorage = []Mutant{
 	{
 		Name: "page-of-the-newest-root", Bug: "page 2 comes from another cut than page 1",
 		File:   "apiserver/storage/continue.go",
-		Old:    `	root, err := t.store.rootExactly(ctx, uint64(revision))`,
+		Old:    `	root, err := t.rootOf(ctx, o.Namespace, prefix, uint64(revision))`,
 		New:    `	root, err := t.store.rootAtLeast(ctx, "")`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
 	{
 		Name: "exact-is-at-least", Bug: "a list exactly at N shows what came after N",
 		File:   "apiserver/storage/list.go",
-		Old:    `	root, err := t.store.rootExactly(ctx, revision)`,
+		Old:    `	root, err := t.rootOf(ctx, o.Namespace, t.namespacePrefix(o.Namespace), revision)`,
 		New:    `	root, err := t.store.waitRevision(ctx, revision)`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
