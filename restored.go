@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/simulated"
 	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 	"github.com/setpoint-io/setpoint/server"
 	"github.com/setpoint-io/setpoint/server/offline"
 )
@@ -35,6 +36,7 @@ func ReadBackup(ctx context.Context, archive io.Reader, rewrite func(key, uid st
 	if err != nil {
 		return nil, err
 	}
+	keys.NodeToken = tokens.Token{} // nobody joins a copy
 	self := trust.Server{Name: "server-1", Endpoint: (&Cluster{}).endpoint(0)}
 	memory, found, err := offline.RestoreInMemory(ctx, archive, self, rewrite)
 	if err != nil {
@@ -66,9 +68,13 @@ type Played struct {
 func (r *Restored) Start(ctx context.Context, config Config, played Played) (*Cluster, error) {
 	config.InMemory, config.Replicas, config.SimulatedNodes = true, 1, 0
 	config.DisabledAdmission = append(slices.Clone(config.DisabledAdmission), "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
+	var err error
 	if config.Loops == nil {
 		// What a copy is asked about is not what these do meanwhile.
-		config.Loops = server.LoopsWithout("horizontal-pod-autoscaler-controller", "cronjob-controller")
+		config.Loops, err = server.LoopsWithout("horizontal-pod-autoscaler-controller", "cronjob-controller")
+	}
+	if err != nil {
+		return nil, err
 	}
 	meant, err := config.parse()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // runLoops fills the caches and acts in every term that this server leads.
-// LoopsWithout are the names for Config.Loops of all control loops but some.
-func LoopsWithout(names ...string) []string { return term.LoopsWithout(names...) }
+// LoopsWithout are the names for Config.Loops of all control loops but some, which there must be.
+func LoopsWithout(names ...string) ([]string, error) { return term.LoopsWithout(names...) }
 
 func (s *Server) runLoops(ctx context.Context) {
 	api := s.api

@@ -89,18 +89,24 @@ func (a *api) isFrontProxyTold() bool {
 
 // nodesAway are the nodes with our agent that hold no session and are not shut out, as rotation.Progress.Away.
 func nodesAway(ctx context.Context, client kubernetes.Interface, isAway func(node string) bool) (away []string, err error) {
+	away, err = ourNodes(ctx, client, isAway)
+	slices.Sort(away)
+	if more := len(away) - rotation.LackingMax; more > 0 {
+		away = append(away[:rotation.LackingMax], fmt.Sprintf("and %d more", more))
+	}
+	return away, err
+}
+
+// ourNodes are the nodes with our agent of which something is so.
+func ourNodes(ctx context.Context, client kubernetes.Interface, is func(node string) bool) (names []string, err error) {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, err
 	}
 	for _, node := range nodes.Items {
-		if node.Annotations[trust.NodeKeyAnnotation] != "" && isAway(node.Name) {
-			away = append(away, node.Name)
+		if node.Annotations[trust.NodeKeyAnnotation] != "" && is(node.Name) {
+			names = append(names, node.Name)
 		}
 	}
-	slices.Sort(away)
-	if more := len(away) - rotation.LackingMax; more > 0 {
-		away = append(away[:rotation.LackingMax], fmt.Sprintf("and %d more", more))
-	}
-	return away, nil
+	return names, nil
 }

@@ -41,7 +41,7 @@ func (a *api) authorityFollowers(client kubernetes.Interface) *rotations.Authori
 	return &rotations.Authorities{
 		Nodes: a.config.liveness.LackingAuthorities,
 		Waits: func(ctx context.Context, _ rotation.State, members []rotation.Member) []rotation.Waiting {
-			nodes, err := a.certifiedNodes(ctx, client)
+			nodes, err := ourNodes(ctx, client, func(name string) bool { return !a.config.liveness.IsRevoked(name) })
 			if err != nil {
 				return []rotation.Waiting{{Member: "the nodes", Why: "they cannot be listed: " + err.Error()}}
 			}
@@ -49,20 +49,6 @@ func (a *api) authorityFollowers(client kubernetes.Interface) *rotations.Authori
 			return append(waits, unpublished(ctx, client, string(a.config.Trust.CA.CertPEM()))...)
 		},
 	}
-}
-
-// certifiedNodes are the nodes with our agent that are not shut out.
-func (a *api) certifiedNodes(ctx context.Context, client kubernetes.Interface) (names []string, err error) {
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, err
-	}
-	for _, node := range nodes.Items {
-		if node.Annotations[trust.NodeKeyAnnotation] != "" && !a.config.liveness.IsRevoked(node.Name) {
-			names = append(names, node.Name)
-		}
-	}
-	return names, nil
 }
 
 // unpublished are what pods and aggregated servers read and does not tell yet whom to believe: the namespaces in one line.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -166,19 +167,8 @@ func readHead(framed []byte, f frame) (s span, marks []byte, err error) {
 
 // hasMark searches what readHead returned.
 func hasMark(marks []byte, mark uint32) bool {
-	low, high := 0, len(marks)/4
-	for low < high {
-		middle := (low + high) / 2
-		switch found := binary.LittleEndian.Uint32(marks[middle*4:]); {
-		case found == mark:
-			return true
-		case found < mark:
-			low = middle + 1
-		default:
-			high = middle
-		}
-	}
-	return false
+	_, found := sort.Find(len(marks)/4, func(i int) int { return cmp.Compare(mark, binary.LittleEndian.Uint32(marks[i*4:])) })
+	return found
 }
 
 // decoder is shared by all readers; its memory is taken with the first answer.

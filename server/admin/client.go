@@ -84,6 +84,11 @@ func call(ctx context.Context, client *http.Client, url string, in, out any) err
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	return answered(client, request, out)
+}
+
+// answered sends a request and reads the JSON of its answer. One other than 200 is a *Refusal.
+func answered(client *http.Client, request *http.Request, out any) error {
 	response, err := client.Do(request)
 	if err != nil {
 		return err

@@ -97,13 +97,5 @@ func fetch(ctx context.Context, config *rest.Config, path string, out any) error
 	if err != nil {
 		return fmt.Errorf("%s: %w", config.Host, err)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusOK {
-		return json.NewDecoder(response.Body).Decode(out)
-	}
-	return refusal(response)
+	return answered(client, request, out)
 }

@@ -23,10 +23,10 @@ func CheckLoops(names []string) error {
 	return nil
 }
 
-// LoopsWithout are all control loops but some.
-func LoopsWithout(names ...string) []string {
+// LoopsWithout are all control loops but some, which there must be.
+func LoopsWithout(names ...string) ([]string, error) {
 	all := append(controllers.Names(), schedulerLoop)
-	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(names, name) })
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(names, name) }), CheckLoops(names)
 }
 
 // schedules says whether the scheduler runs.

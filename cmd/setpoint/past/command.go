@@ -77,7 +77,7 @@ func (s *Shell) History() *cobra.Command {
 }
 
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	question, err := questionOf(args)
+	question, err := QuestionOf(args, errArgs)
 	if err == nil && cmd.Flags().Changed("since") && o.since <= 0 {
 		err = errSince
 	}
@@ -107,13 +107,14 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return o.Print(cmd.OutOrStdout(), o.output, answer, func(w io.Writer) error { return p.print(w, o.Escaped, answer) })
 }
 
-func questionOf(args []string) (past.Question, error) {
+// QuestionOf reads the one argument KIND/NAME; mistake says what is wanted.
+func QuestionOf(args []string, mistake error) (past.Question, error) {
 	if len(args) != 1 {
-		return past.Question{}, errArgs
+		return past.Question{}, mistake
 	}
 	kind, name, found := strings.Cut(args[0], "/")
 	if !found || kind == "" || name == "" || strings.Contains(name, "/") {
-		return past.Question{}, errArgs
+		return past.Question{}, mistake
 	}
 	return past.Question{Question: named.Question{Kind: kind, Name: name}}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,6 @@ import (
 
 	shell "github.com/setpoint-io/setpoint/cmd/setpoint/past"
 	"github.com/setpoint-io/setpoint/server/admin"
-	"github.com/setpoint-io/setpoint/server/named"
 	"github.com/setpoint-io/setpoint/server/past"
 )
 
@@ -59,7 +57,7 @@ func New(s *shell.Shell) *cobra.Command {
 }
 
 func (o *options) run(cmd *cobra.Command, args []string) error {
-	question, err := questionOf(args)
+	question, err := shell.QuestionOf(args, errArgs)
 	if err != nil {
 		return o.Mistake(err)
 	}
@@ -82,17 +80,6 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return o.Print(cmd.OutOrStdout(), o.output, report, func(w io.Writer) error { return report.print(o.Escaped(w)) })
-}
-
-func questionOf(args []string) (past.Question, error) {
-	if len(args) != 1 {
-		return past.Question{}, errArgs
-	}
-	kind, name, found := strings.Cut(args[0], "/")
-	if !found || kind == "" || name == "" || strings.Contains(name, "/") {
-		return past.Question{}, errArgs
-	}
-	return past.Question{Question: named.Question{Kind: kind, Name: name}}, nil
 }
 
 // known is what history said, and the server that said it.

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint"
-	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
@@ -73,7 +71,7 @@ func open(ctx context.Context, config *rest.Config, bytesMax int64) (*fork, erro
 
 // config is the administrator's client of the fork.
 func (f *fork) config() *rest.Config {
-	config := f.ClientConfig(&user.DefaultInfo{Name: "admin", Groups: []string{trust.GroupMasters}})
+	config := f.ClientConfig(adminUser())
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
 	return config
 }

@@ -6,10 +6,9 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// hold makes what a manifest has brought hold still as what the copy left out: autoscalers, CronJobs.
+// hold notes what a manifest has brought that does nothing in a fork, whose loops for it do not run: autoscalers, CronJobs.
 func (f *fork) hold(ctx context.Context) error {
 	scalers, err := f.client.AutoscalingV2().HorizontalPodAutoscalers("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -17,26 +16,13 @@ func (f *fork) hold(ctx context.Context) error {
 	}
 	for i := range scalers.Items {
 		f.copied.autoscaler(&scalers.Items[i])
-		of := f.client.AutoscalingV2().HorizontalPodAutoscalers(scalers.Items[i].Namespace)
-		err := of.Delete(ctx, scalers.Items[i].Name, metav1.DeleteOptions{})
-		if err != nil {
-			return err
-		}
 	}
 	jobs, err := f.client.BatchV1().CronJobs("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 	for i := range jobs.Items {
-		job := &jobs.Items[i]
-		if f.copied.cronJob(job) == same {
-			continue
-		}
-		_, err := f.client.BatchV1().CronJobs(job.Namespace).
-			Patch(ctx, job.Name, types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
-		if err != nil {
-			return err
-		}
+		f.copied.cronJob(&jobs.Items[i])
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
 // ledger is what is seen of a fork, step by step.
@@ -137,7 +138,7 @@ func news(changes []setpoint.Change) (all []setpoint.Change) {
 	seen := map[string]bool{}
 	for _, change := range changes {
 		key := change.Resource.String() + "/" + change.Namespace + "/" + change.Name
-		if heartbeats[change.Resource.Resource] || seen[key] && change.Verb != "delete" {
+		if heartbeats[change.Resource.Resource] || isEncryption(change) || seen[key] && change.Verb != "delete" {
 			continue
 		}
 		seen[key] = change.Verb != "delete"
@@ -148,6 +149,11 @@ func news(changes []setpoint.Change) (all []setpoint.Change) {
 
 // heartbeats are kinds whose changes are no news.
 var heartbeats = map[string]bool{"leases": true, "apiservices": true, "flowschemas": true, "prioritylevelconfigurations": true}
+
+// isEncryption tells that the fork's server wrote a Secret again, with its own key, which the copy has without one.
+func isEncryption(c setpoint.Change) bool {
+	return c.Resource.String() == "secrets" && c.Verb == "update" && c.User == inprocess.Server.GetName()
+}
 
 func (l *ledger) change(ctx context.Context, c setpoint.Change, at time.Duration) error {
 	get := metav1.GetOptions{}

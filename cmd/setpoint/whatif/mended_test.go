@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
 func (r *reality) asked(q Question, stdin string) *Answer {
@@ -39,6 +40,12 @@ func TestNews(t *testing.T) {
 	}
 	if want := []string{"update", "delete", "create"}; !slices.Equal(verbs, want) {
 		t.Errorf("%v, not %v", verbs, want)
+	}
+	secret := setpoint.Change{Verb: "update", Resource: schema.GroupResource{Resource: "secrets"}, User: "admin"}
+	again := secret
+	again.User = inprocess.Server.GetName()
+	if all := news([]setpoint.Change{again, secret}); len(all) != 1 || all[0] != secret {
+		t.Errorf("of a Secret that the server encrypts and one that somebody changes: %v", all)
 	}
 }
 
@@ -64,8 +71,8 @@ func TestWhatIsDue(t *testing.T) {
 	if !answer.Quiet || len(answer.Moved) != 2 || time.Duration(answer.Lasted) < 10*time.Minute {
 		t.Errorf("a rollout of pods that must be ready for five minutes: %+v", answer)
 	}
-	if answer := r.asked(Question{Scale: "deployment/web=2", For: 3 * time.Minute}, ""); !answer.Quiet {
-		t.Errorf("nothing changes, and there are three minutes: %+v", answer)
+	if answer := r.asked(Question{Scale: "deployment/web=2", For: time.Minute}, ""); !answer.Quiet {
+		t.Errorf("nothing changes, and there is a minute: %+v", answer)
 	}
 	if answer := r.asked(Question{Lose: []string{"sim-1"}, For: 20 * time.Second}, ""); answer.Quiet {
 		t.Errorf("a loss that is noticed after --for: %+v", answer)

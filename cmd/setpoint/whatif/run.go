@@ -284,30 +284,29 @@ func (l *ledger) shown(pod *corev1.Pod) Pod {
 	return shown
 }
 
-// paired makes moves of a pod that ended and one that was made in its place.
+// paired makes moves of a pod that ended and one that was made in its place: the next one of its owner.
 func paired(made, ended []Pod) (onlyMade []Pod, moved []Move, onlyEnded []Pod) {
-	taken := make([]bool, len(made))
+	type owner struct{ namespace, name string }
+	of := func(pod Pod) owner { return owner{pod.Namespace, pod.Owner} }
+	successors, taken := map[owner][]Pod{}, map[owner]int{}
+	for _, to := range made {
+		successors[of(to)] = append(successors[of(to)], to)
+	}
 	for _, from := range ended {
-		i := -1
-		if from.Owner != "" {
-			i = slices.IndexFunc(made, func(to Pod) bool { return to.Owner == from.Owner && to.Namespace == from.Namespace })
-		}
-		for i >= 0 && i < len(made) && taken[i] {
-			if i++; i < len(made) && (made[i].Owner != from.Owner || made[i].Namespace != from.Namespace) {
-				i = len(made)
-			}
-		}
-		if i < 0 || i == len(made) {
+		n := taken[of(from)]
+		if from.Owner == "" || n == len(successors[of(from)]) {
 			onlyEnded = append(onlyEnded, from)
 			continue
 		}
-		taken[i] = true
-		moved = append(moved, Move{from, made[i]})
+		moved = append(moved, Move{from, successors[of(from)][n]})
+		taken[of(from)]++
 	}
-	for i := range made {
-		if !taken[i] {
-			onlyMade = append(onlyMade, made[i])
+	for _, to := range made {
+		if taken[of(to)] == 0 {
+			onlyMade = append(onlyMade, to)
+			continue
 		}
+		taken[of(to)]--
 	}
 	return onlyMade, moved, onlyEnded
 }

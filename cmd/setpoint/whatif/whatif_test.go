@@ -139,15 +139,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestATimeThatIsTooShort leaves a fork that is not quiet, which the answer says.
+// TestATimeThatIsTooShort leaves a fork that is not quiet, which the answer says: the loss is noticed only after it.
 func TestATimeThatIsTooShort(t *testing.T) {
 	r := begin(t, 1)
-	answer := play(t, r.fork(), Question{Lose: []string{"sim-1"}, For: 44 * time.Second}, "")
-	if answer.Quiet || !slices.Contains(answer.Restless, "nodes/sim-1") || time.Duration(answer.Lasted) != 44*time.Second {
+	answer := play(t, r.fork(), Question{Lose: []string{"sim-1"}, For: 30 * time.Second}, "")
+	if answer.Quiet || !slices.Contains(answer.Restless, "nodes/sim-1") || time.Duration(answer.Lasted) != 30*time.Second {
 		t.Errorf("%+v", answer)
 	}
 	var out bytes.Buffer
-	if err := answer.print(&out); err != nil || !strings.Contains(out.String(), "it still changes after 44s") {
+	if err := answer.print(&out); err != nil || !strings.Contains(out.String(), "it still changes after 30s") {
 		t.Error(err, out.String())
 	}
 }
