@@ -2,7 +2,7 @@
 # All tests. The output ends with Go's own summary, one line for each package.
 #
 #   RACE=0          without the race detector: no C compiler needed, half the time
-#   RACE=full       tests that have a short form run in full with it, too
+#   RACE=full       every test in full with it (make race): hours
 #   COMPOSE=0       without the cluster in Docker; COMPOSE=1: fail if it cannot run
 #   TEST_FLAGS=...  more flags for go test
 set -uo pipefail
@@ -11,21 +11,16 @@ cd "$(dirname "$0")/.."
 # The longest package, the scripts, takes nine minutes; this is for a machine that
 # has other things to do.
 package_timeout=30m
+[[ ${RACE:-1} != full ]] || package_timeout=150m
 # Packages run beside each other, one more than fit: some wait, for time or for a linker.
 packages_at_once=${PACKAGES_AT_ONCE:-$(($(nproc) + 1))}
 
-# Tests whose own executable is the demo image: nothing else is in there, no C
-# library either, so with the race detector (cgo) it is linked statically.
-static_packages=(./agent)
+static_package=$(go list ./agent)
 linker_flags=(-ldflags '-s -w')
-static_flags=("${linker_flags[@]}")
 
-race_flags=()
 export CGO_ENABLED=0
 if [[ ${RACE:-1} != 0 ]]; then
   CGO_ENABLED=1
-  race_flags=(-race)
-  static_flags=(-ldflags "-s -w -linkmode external -extldflags -static")
   # Else each program sleeps a second before it ends, in case another goroutine has a race to report: there are hundreds.
   export GORACE=atexit_sleep_ms=0
 fi
@@ -54,7 +49,7 @@ VET=$(go tool -n vet)
 export VET
 vettool=$PWD/test/vettool.sh
 vet() { CGO_ENABLED=0 GOGC=$compiler_gogc go vet -vettool="$vettool" "$@"; }
-vet ./... || failed=1
+looked_at() { vet ./...; }
 
 # plain runs tests without the race detector.
 plain() { CGO_ENABLED=0 GOGC=$compiler_gogc "$AGAIN" "${as_they_are[@]}" "$@"; }
@@ -102,6 +97,7 @@ libraries() {
   CGO_ENABLED=1 GOGC=$compiler_gogc nice -n 19 go build -race "${all[@]}"
 }
 
+part looked_at || failed=1
 part modules || failed=1
 if [[ ${RACE:-1} != 0 ]]; then
   set -m # a process group of its own, so that an interrupted run ends it too
@@ -119,8 +115,8 @@ test_flags=(-count=1 -vet=off -timeout "$package_timeout" -p "$packages_at_once"
 # shellcheck disable=SC2206 # several flags in one variable
 test_flags+=(${TEST_FLAGS:-})
 
-# Tests of many random worlds and schedules are ten times slower with the detector, which sees their code in a few of them, and
-# servers of scripts take three times as long: they run in full without it, and in short with it.
+# Tests of many random worlds and schedules are ten times slower with the detector, which sees their code in a few of them: they run
+# in full without it, and in short with it.
 shortened=()
 if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
   mapfile -t shortened < <(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -r dirname | sort -u | xargs -r go list)
@@ -130,20 +126,21 @@ if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
   fi
 fi
 
-# Those that only drive people's binary, and link nothing else of ours: of them the detector would see the driver.
-drivers=()
-[[ ${RACE:-1} == 0 ]] || mapfile -t drivers < <(grep -rl --include='*_test.go' 'SETPOINT_TEST_BINARY' test | xargs -r dirname | sort -u | xargs -r -I{} go list ./{})
-
-# alone lists the packages that start no goroutine, and whose tests start none, by themselves or by what usually does: the detector
-# has nothing to see in them. What others call at the same time is seen in the tests of those. A lock, a handler or a context alone starts none.
-starts='^\s*go |\.Go\(|AfterFunc\(|Parallel\(|httptest\.New(TLS|Unstarted)?Server|ListenAndServe|[a-zA-Z]\.Serve(TLS)?\('
-started_by='^(testing/synctest|os/exec|golang\.org/x/sync/errgroup|k8s\.io/client-go/(informers|tools/cache)(/.*)?|.*/fake)$'
-alone() {
-  local package dir imports
-  go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}} {{join .Imports ","}},{{join .TestImports ","}},{{join .XTestImports ","}}{{end}}' ./... |
-    while read -r package dir imports; do
-      grep -qE "$starts" "$dir"/*.go || tr , '\n' <<<"$imports" | grep -qE "$started_by" || echo "$package"
-    done | sort
+tested() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$@"; }
+# detected lists what the detector watches: packages that start goroutines themselves, in their code or in their tests. Loops and
+# handlers that others start are seen in the tests of those others, such as controllers, server and raftstore. Commands and drivers of
+# whole clusters (cmd, test) are no second look at the same servers: RACE=full has them.
+starts='^\s*go [a-zA-Z_][^ ]*\(|\.Go\(|AfterFunc\('
+detected() {
+  local package dir
+  case ${RACE:-1} in
+  0) return ;;
+  full) tested ./... | cut -d ' ' -f 1 ;;
+  *)
+    tested ./... | grep -vE '^[^ ]+/setpoint/(cmd|test)/' |
+      while read -r package dir; do ! grep -qE "$starts" "$dir"/*.go || echo "$package"; done
+    ;;
+  esac
 }
 
 # longest_first orders package names: what runs for minutes begins first, so that the end does not wait for it.
@@ -153,34 +150,37 @@ longest_first() {
   { printf '%s\n' "$@" | grep -xF "$long"; printf '%s\n' "$@" | grep -vxF "$long"; } | awk '!seen[$0]++'
 }
 
+mapfile -t with < <(detected | sort)
+mapfile -t without < <({ comm -23 <(tested ./... | cut -d ' ' -f 1 | sort) <(printf '%s\n' "${with[@]}"); printf '%s\n' "${shortened[@]}"; } | sed '/^$/d')
+if ((${#with[@]} + ${#without[@]} < 300)); then
+  echo "run: only ${#with[@]} and ${#without[@]} packages with tests were found" >&2
+  exit 1
+fi
+
 # Those without the detector run in one call, with the scripts, which mostly wait.
-without=()
 without_detector() {
-  local undetected
   # shellcheck disable=SC2046 # names of packages have no spaces
-  mapfile -t undetected < <(longest_first $(printf '%s\n' "${shortened[@]}" "${drivers[@]}" "${without[@]}" | sed '/^$/d'))
-  plain "${test_flags[@]}" -- "${undetected[@]}"
+  plain "${test_flags[@]}" -- $(longest_first "${without[@]}")
 }
+((${#without[@]} == 0)) || part without_detector || failed=1
 if [[ ${RACE:-1} != 0 ]]; then
-  mapfile -t without < <(alone)
-  part without_detector || failed=1
   ((${#shortened[@]} == 0)) || test_flags+=(-short)
   wait "$compiling" || failed=1
   compiling=
 fi
 
-# shellcheck disable=SC2046 # as above
-mapfile -t others < <(longest_first $(comm -23 <(go list ./... | sort) <({ go list "${static_packages[@]}"; printf '%s\n' "${without[@]}" "${drivers[@]}"; } | sort)))
-if ((${#others[@]} == 0)); then
-  echo "run: no packages found" >&2
-  exit 1
+with_detector() {
+  # shellcheck disable=SC2046 # as above
+  GOGC=$compiler_gogc "$AGAIN" -race "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first $(printf '%s\n' "${with[@]}" | grep -vxF "$static_package"))
+}
+# Its tests' own executable is the demo image: nothing else is in there, no C library either, so with the detector (cgo) it is linked statically.
+statically() {
+  GOGC=$compiler_gogc "$AGAIN" -race -ldflags '-s -w -linkmode external -extldflags -static' "${test_flags[@]}" -- "$static_package"
+}
+if ((${#with[@]} > 0)); then
+  part statically || failed=1
+  part with_detector || failed=1
 fi
-
-[[ ${RACE:-1} == 0 ]] || export GOGC=$compiler_gogc
-static_tests() { "$AGAIN" "${race_flags[@]}" "${static_flags[@]}" "${test_flags[@]}" -- "${static_packages[@]}"; }
-all_others() { "$AGAIN" "${race_flags[@]}" "${linker_flags[@]}" "${test_flags[@]}" -- "${others[@]}"; }
-part static_tests || failed=1
-part all_others || failed=1
 
 if [[ -s $NEEDED_ANOTHER_RUN ]]; then
   echo "needed another run (each wants a line in test/chance.md: seen when, cause or suspicion):"
