@@ -16,7 +16,7 @@ package_timeout=30m
 packages_at_once=${PACKAGES_AT_ONCE:-$(($(nproc) + 1))}
 
 static_package=$(go list ./agent)
-linker_flags=(-ldflags '-s -w')
+linker_flags=(-ldflags '-s -w') # without symbols a link takes a sixth less CPU time
 
 export CGO_ENABLED=0
 if [[ ${RACE:-1} != 0 ]]; then
@@ -160,7 +160,7 @@ fi
 # Those without the detector run in one call, with the scripts, which mostly wait.
 without_detector() {
   # shellcheck disable=SC2046 # names of packages have no spaces
-  plain "${test_flags[@]}" -- $(longest_first "${without[@]}")
+  plain "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first "${without[@]}")
 }
 ((${#without[@]} == 0)) || part without_detector || failed=1
 if [[ ${RACE:-1} != 0 ]]; then
