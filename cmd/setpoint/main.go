@@ -85,7 +85,7 @@ func newRoot() *cobra.Command {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
 	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
-		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newWhatIf(),
+		newImages(), newCluster(), newNode(), newNet(), newUI(), newLoops(), newWhy(), newWhatIf(),
 		pastShell().History(), undelete.New(pastShell()), newAt(), newToken(), newRevoke(),
 		newRotate(), newBackup(), newUpgrade(),
 		newKubectl(), newKubeconfig(), newEnvtestAssets(), newTestServer(), newDemo(), newReset(),

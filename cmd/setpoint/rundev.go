@@ -83,7 +83,7 @@ func runDev(ctx context.Context, c devConfig) error {
 		if err := cluster.Ready(ctx); err != nil {
 			return nil // ctx has ended
 		}
-		fmt.Fprintf(c.out, "%s\n\n  export KUBECONFIG=%s\n  kubectl get nodes\n\nStop it with Ctrl-C; your pods and data stay.\n",
+		fmt.Fprintf(c.out, "%s\n\n  export KUBECONFIG=%s\n  kubectl get nodes\n  setpoint ui\n\nStop it with Ctrl-C; your pods and data stay.\n",
 			paint(c.out, bold, "Setpoint is ready."), cluster.Kubeconfig())
 		return nil
 	})

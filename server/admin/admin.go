@@ -89,6 +89,13 @@ func (a *Admin) Services() []apiserver.Service {
 	}
 }
 
+// Questions are the paths that change nothing and may be asked by a page for people, each with its method.
+func Questions() map[string]string {
+	return map[string]string{
+		loopsPath: http.MethodPost, whyPath: http.MethodPost, historyPath: http.MethodGet, momentPath: http.MethodGet,
+	}
+}
+
 // answer serves what tell says, to a POST.
 func answer(tell func(*http.Request) any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,12 @@
+// Package ui is `setpoint ui`: it serves the page of a cluster on this machine, and asks the servers for it.
+//
+// It owns the door: who may come in (rules.go), what may be asked of the servers (questions.go), and how they are reached with the
+// credentials of a kubeconfig (servers.go), as `kubectl proxy` does. Package web is the page itself.
+//
+// Promises: it listens on loopback only. Without the secret in the address nothing is answered, and other pages in the same browser are
+// refused even with it. Nothing can be changed through it: lists, objects, watches, logs and four questions pass, Secrets and all that
+// runs in or connects to a pod do not. Of a request's headers only Accept and Content-Type go to a server. Connections, headers and bodies
+// are bounded. A server that dies is left for the next one of the kubeconfig.
+//
+// Tested with tables of requests before servers in memory, and through the binary by the script ui.
+package ui

@@ -1,0 +1,274 @@
+package ui
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/web"
+)
+
+const secret = "SECRET"
+
+// cluster is a server that notes what it was asked.
+type cluster struct {
+	*httptest.Server
+	asked   []string
+	headers http.Header
+	body    string
+	code    int
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{code: http.StatusOK}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		c.asked, c.headers, c.body = append(c.asked, r.Method+" "+r.URL.RequestURI()), r.Header, string(body)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Content-Security-Policy", "script-src *")
+		w.WriteHeader(c.code)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// doorTo is a door to servers, and ask one request at it.
+func doorTo(t *testing.T, urls ...string) http.Handler {
+	t.Helper()
+	servers := newServers(func() (all []Server, err error) {
+		for _, url := range urls {
+			all = append(all, Server{url, &rest.Config{Host: url, BearerToken: "token"}})
+		}
+		return all, nil
+	})
+	if err := servers.read(); err != nil {
+		t.Fatal(err)
+	}
+	return newDoor(secret, servers)
+}
+
+func ask(door http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://127.0.0.1:8700"+path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	door.ServeHTTP(w, r)
+	return w
+}
+
+func TestWhoComesIn(t *testing.T) {
+	door := doorTo(t, newCluster(t).URL)
+	for name, c := range map[string]struct {
+		path    string
+		headers []string
+		want    int
+	}{
+		"the page":                  {"/SECRET/", nil, 200},
+		"by name":                   {"/SECRET/", []string{"Host", "localhost:8700"}, 200},
+		"a module":                  {"/SECRET/app.js", []string{"Sec-Fetch-Site", "same-origin"}, 200},
+		"typed":                     {"/SECRET/", []string{"Sec-Fetch-Site", "none"}, 200},
+		"without the slash":         {"/SECRET", nil, 302},
+		"its own origin":            {"/SECRET/server/version", []string{"Origin", "http://127.0.0.1:8700"}, 200},
+		"no secret":                 {"/", nil, 404},
+		"another secret":            {"/secret/", nil, 404},
+		"part of the secret":        {"/SECRE/", nil, 404},
+		"no secret at the API":      {"/server/version", nil, 404},
+		"a name that leads here":    {"/SECRET/", []string{"Host", "example.com:8700"}, 403},
+		"a name that begins so":     {"/SECRET/", []string{"Host", "127.0.0.1.example.com"}, 403},
+		"no host":                   {"/SECRET/", []string{"Host", ""}, 403},
+		"another origin":            {"/SECRET/server/version", []string{"Origin", "http://127.0.0.1:8701"}, 403},
+		"an origin that is no name": {"/SECRET/server/version", []string{"Origin", "null"}, 403},
+		"a link from elsewhere":     {"/SECRET/", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"another port's page":       {"/SECRET/", []string{"Sec-Fetch-Site", "same-site"}, 403},
+		"an upgrade":                {"/SECRET/server/api/v1/namespaces/a/pods/b/log", []string{"Upgrade", "websocket"}, 403},
+		"a path that climbs":        {"/SECRET/server/api/../version", nil, 400},
+		"a path that climbs hidden": {"/SECRET/server/api/%2e%2e/version", nil, 400},
+		"a double slash":            {"/SECRET/server//version", nil, 400},
+		"no such file":              {"/SECRET/web.go", nil, 404},
+	} {
+		w := ask(door, "GET", c.path, "", c.headers...)
+		if w.Code != c.want {
+			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, c.want)
+		}
+		checkGuarded(t, name, w)
+	}
+}
+
+// checkGuarded: whatever is answered, a browser is told what it may do with it.
+func checkGuarded(t *testing.T, name string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	policy := w.Header().Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+		t.Errorf("%s: the policy is %q", name, policy)
+	}
+	if caching := w.Header().Get("Cache-Control"); w.Code == http.StatusOK && caching != "no-store" {
+		t.Errorf("%s: Cache-Control is %q", name, caching)
+	}
+	for header, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
+		"Set-Cookie": "", "Access-Control-Allow-Origin": "",
+	} {
+		if got := w.Header().Get(header); got != want {
+			t.Errorf("%s: %s is %q, want %q", name, header, got, want)
+		}
+	}
+}
+
+func TestWhatMayBeAsked(t *testing.T) {
+	const pods = "/api/v1/namespaces/a/pods"
+	c := newCluster(t)
+	door := doorTo(t, c.URL)
+	for name, q := range map[string]struct {
+		method, path string
+		want         int
+	}{
+		"what there is":          {"GET", "/apis", 200},
+		"a version":              {"GET", "/apis/apps/v1", 200},
+		"a list":                 {"GET", "/apis/apps/v1/deployments", 200},
+		"a watch":                {"GET", pods + "?watch=true", 200},
+		"an object":              {"GET", pods + "/b", 200},
+		"a name with a colon":    {"GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", 200},
+		"a log":                  {"GET", pods + "/b/log?follow=true", 200},
+		"why":                    {"POST", "/setpoint.v1.ClusterService/Why", 200},
+		"history":                {"GET", "/setpoint.v1.ClusterService/History?kind=pod&name=b", 200},
+		"why by GET":             {"GET", "/setpoint.v1.ClusterService/Why", 405},
+		"history by POST":        {"POST", "/setpoint.v1.ClusterService/History", 405},
+		"a change of servers":    {"POST", "/setpoint.v1.ClusterService/Change", 405},
+		"a backup":               {"GET", "/setpoint.v1.ClusterService/Backup", 404},
+		"create":                 {"POST", pods, 405},
+		"replace":                {"PUT", pods + "/b", 405},
+		"patch":                  {"PATCH", pods + "/b", 405},
+		"delete":                 {"DELETE", pods + "/b", 405},
+		"delete all":             {"DELETE", pods, 405},
+		"preflight":              {"OPTIONS", pods, 405},
+		"evict":                  {"POST", pods + "/b/eviction", 405},
+		"a review":               {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 405},
+		"exec":                   {"GET", pods + "/b/exec?command=sh", 403},
+		"attach":                 {"GET", pods + "/b/attach", 403},
+		"a port of a pod":        {"GET", pods + "/b/portforward", 403},
+		"a page of a pod":        {"GET", pods + "/b/proxy/index.html", 403},
+		"a page of a node":       {"GET", "/api/v1/nodes/n/proxy/logs/", 403},
+		"a page, the old way":    {"GET", "/api/v1/proxy/namespaces/a/pods/b", 403},
+		"a subresource":          {"GET", "/apis/apps/v1/namespaces/a/deployments/b/scale", 403},
+		"Secrets":                {"GET", "/api/v1/secrets", 403},
+		"a Secret":               {"GET", "/api/v1/namespaces/a/secrets/b", 403},
+		"a Secret, escaped":      {"GET", "/api/v1/namespaces/a%2Fsecrets%2Fb", 403},
+		"a Secret, the old way":  {"GET", "/api/v1/watch/namespaces/a/secrets/b", 403},
+		"metrics":                {"GET", "/metrics", 404},
+		"profiles":               {"GET", "/debug/pprof/heap", 404},
+		"a door between servers": {"POST", "/setpoint.v1.ClusterService/Status", 405},
+	} {
+		c.asked = nil
+		w := ask(door, q.method, "/SECRET/server"+q.path, "")
+		if w.Code != q.want || len(c.asked) > 0 != (q.want == http.StatusOK) {
+			t.Errorf("%s: %d %s, want %d; the server was asked %q", name, w.Code, w.Body, q.want, c.asked)
+		}
+		checkGuarded(t, name, w)
+	}
+}
+
+func TestWhatGoesToAServer(t *testing.T) {
+	c := newCluster(t)
+	door := doorTo(t, c.URL+"/below/")
+	ask(door, "POST", "/SECRET/server/setpoint.v1.ClusterService/Why?a=b", `{"kind":"pod"}`, "Accept", "application/json", "Content-Type", "application/json",
+		"Authorization", "Bearer another", "Impersonate-User", "root", "Cookie", "a=b", "Setpoint-Cause", "x", "X-Forwarded-For", "192.0.2.1")
+	if want := "POST /below/setpoint.v1.ClusterService/Why?a=b"; c.asked[0] != want || c.body != `{"kind":"pod"}` {
+		t.Errorf("the server was asked %q with %q, want %s", c.asked, c.body, want)
+	}
+	for name, want := range map[string]string{
+		"Accept": "application/json", "Authorization": "Bearer token", "User-Agent": "setpoint-ui",
+		"Impersonate-User": "", "Cookie": "", "Setpoint-Cause": "", "X-Forwarded-For": "", "Origin": "",
+	} {
+		if got := c.headers.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	c.asked = nil
+	w := ask(door, "POST", "/SECRET/server/setpoint.v1.ClusterService/Why", strings.Repeat("x", bodyBytesMax+1))
+	if w.Code != http.StatusRequestEntityTooLarge || c.asked != nil {
+		t.Errorf("a large question: %d, %q", w.Code, c.asked)
+	}
+}
+
+// TestAServerThatIsGone is left for the next, and is not asked first again.
+func TestAServerThatIsGone(t *testing.T) {
+	gone, there := newCluster(t), newCluster(t)
+	gone.Close()
+	door := doorTo(t, gone.URL, there.URL)
+	for range 2 {
+		if w := ask(door, "POST", "/SECRET/server/setpoint.v1.ClusterService/Why", "{}"); w.Code != http.StatusOK || there.body != "{}" {
+			t.Errorf("%d %s; the server read %q", w.Code, w.Body, there.body)
+		}
+	}
+	there.Close()
+	if w := ask(door, "GET", "/SECRET/server/version", ""); w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "no server answers: ") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestCredentialsThatEnded: the kubeconfig is read again after a 401, and what it has then is used.
+func TestCredentialsThatEnded(t *testing.T) {
+	c := newCluster(t)
+	token, failure := "old", error(nil)
+	s := newServers(func() ([]Server, error) {
+		return []Server{{"s", &rest.Config{Host: c.URL, BearerToken: token}}}, failure
+	})
+	if err := s.read(); err != nil {
+		t.Fatal(err)
+	}
+	door := newDoor(secret, s)
+	c.code = http.StatusUnauthorized
+	if w := ask(door, "GET", "/SECRET/server/version", ""); w.Code != http.StatusUnauthorized {
+		t.Errorf("%d", w.Code)
+	}
+	c.code, token = http.StatusOK, "new"
+	for _, broken := range []error{errors.New("half written"), nil} {
+		failure = broken
+		s.asOf = s.asOf.Add(-rereadInterval)
+		want := "Bearer old"
+		if broken == nil {
+			want = "Bearer new"
+		}
+		s.stale = true
+		if ask(door, "GET", "/SECRET/server/version", ""); c.headers.Get("Authorization") != want {
+			t.Errorf("the server was told %s, want %s", c.headers.Get("Authorization"), want)
+		}
+	}
+}
+
+// TestThePageAsksWhatPasses: the questions that the page asks are those of server/admin, by their methods.
+func TestThePageAsksWhatPasses(t *testing.T) {
+	text, err := web.Files.ReadFile("api.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]string{}
+	for _, found := range regexp.MustCompile(`question\('([A-Z]\w+)'`).FindAllSubmatch(text, -1) {
+		asked["/setpoint.v1.ClusterService/"+string(found[1])] = http.MethodPost
+	}
+	for _, found := range regexp.MustCompile(`getJSON\(.\$\{server\}(/setpoint\.v1\.ClusterService/\w+)\?`).FindAllSubmatch(text, -1) {
+		asked[string(found[1])] = http.MethodGet
+	}
+	for path, method := range admin.Questions() {
+		if asked[path] != method {
+			t.Errorf("the page asks %s by %q, want %s", path, asked[path], method)
+		}
+		delete(asked, path)
+	}
+	for path := range asked {
+		t.Errorf("the page asks %s, which does not pass", path)
+	}
+}

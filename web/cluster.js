@@ -1,0 +1,69 @@
+// The cluster: its servers, its nodes and their pods, now or at a time that was.
+
+import { askServers } from './api.js';
+import { el, everyFrame, setText, show } from './dom.js';
+import { about, newGrid, states } from './grid.js';
+import { newSlider } from './past.js';
+import { every, follow } from './streams.js';
+
+const statusInterval = 2_000; // milliseconds
+
+export function clusterView(main) {
+  const servers = el('div', { className: 'scroll' }), verdict = el('p', { id: 'verdict' });
+  const legend = el('ul', { className: 'legend', 'aria-label': 'Pods by state' });
+  const line = el('p', { className: 'detail' }, 'Point at a pod, or move to one with Tab and the arrow keys.');
+  const grid = newGrid((pod) => { if (pod) setText(line, about(pod)); });
+  const view = { past: null };
+  const draw = everyFrame(() => {
+    const { nodes, pods } = view.past ?? view;
+    grid.element.setAttribute('aria-busy', String(!view.past && !(nodes.loaded && pods.loaded)));
+    paintLegend(legend, nodes, pods);
+    grid.draw(nodes, pods);
+  });
+  const slider = newSlider((past) => { view.past = past; main.classList.toggle('past', !!past); draw(); });
+  show(main,
+    el('section', { 'aria-label': 'Servers' }, servers, verdict),
+    el('section', { className: 'fill', 'aria-label': 'Nodes and pods' }, slider.element, legend, grid.element, line));
+  view.nodes = follow('nodes', '/api/v1/nodes', draw);
+  view.pods = follow('pods', '/api/v1/pods', draw);
+  const endStatus = every(statusInterval, 'servers', async () => {
+    const report = await askServers();
+    paintServers(servers, report);
+    setText(verdict, report.verdict.text);
+    verdict.className = report.verdict.personNeeded ? 'trouble' : '';
+    slider.reach(report.servers.map((s) => s.status?.history?.since).filter(Boolean).sort()[0]);
+  });
+  return { end() { endStatus(); view.nodes.stop(); view.pods.stop(); slider.end(); main.classList.remove('past'); }, keys: slider.keys };
+}
+
+function paintLegend(legend, nodes, pods) {
+  const counts = {};
+  for (const pod of pods.values()) counts[pod.state] = (counts[pod.state] ?? 0) + 1;
+  const ready = [...nodes.values()].filter((n) => n.ready).length;
+  if (legend.children.length === 0) {
+    legend.append(el('li'), ...Object.keys(states).map((state) => el('li', {}, el('span', { className: `cell ${state}` }), el('span'))));
+  }
+  setText(legend.children[0], `${ready} of ${nodes.size} nodes ready, ${pods.size} pods:`);
+  Object.entries(states).forEach(([state, words], i) => setText(legend.children[i + 1].lastChild, `${counts[state] ?? 0} ${words}`));
+}
+
+const columns = ['Server', 'Role', 'Term', 'Applied', 'Lag', 'Revision', 'Log', 'Free disk', 'Sync p99'];
+
+function paintServers(parent, report) {
+  const newest = Math.max(...report.servers.map((s) => s.status?.applied ?? 0));
+  const leader = report.servers.map((s) => s.status).filter(Boolean).sort((a, b) => b.term - a.term)[0]?.leader;
+  show(parent, el('table', {},
+    el('thead', {}, el('tr', {}, columns.map((c, i) => el('th', { scope: 'col', className: i > 1 ? 'number' : '' }, c)))),
+    el('tbody', {}, report.servers.map((s) => serverRow(s, leader, newest)))));
+}
+
+function serverRow({ name, status, error }, leader, newest) {
+  const head = el('th', { scope: 'row' }, name);
+  if (!status) return el('tr', { className: 'trouble' }, head, el('td', { colspan: columns.length - 1 }, `does not answer: ${error}`));
+  const role = name === leader ? 'leader' : 'follower';
+  const cells = [role, status.term, status.applied, newest - status.applied, status.revision, mebibytes(status.logBytes),
+    mebibytes(status.freeBytes) + (status.lowSpace ? ' (low)' : ''), `${(status.syncP99Nanoseconds / 1e6).toFixed(1)} ms`];
+  return el('tr', {}, head, cells.map((c, i) => el('td', { className: i ? 'number' : role }, String(c))));
+}
+
+const mebibytes = (bytes) => (bytes > 10 * 2 ** 30 ? `${Math.round(bytes / 2 ** 30)} GiB` : `${Math.round(bytes / 2 ** 20)} MiB`);

@@ -1,0 +1,51 @@
+// Elements are made here. Text is always text: nothing from the cluster is read as HTML.
+
+// el makes an element. Properties that begin with "on" are listeners, those with a dash and "role" attributes; children that are null or
+// false are left out.
+export function el(name, properties = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null) continue;
+    if (key.startsWith('on')) made.addEventListener(key.slice(2), value);
+    else if (key.includes('-') || key === 'role' || key === 'colspan' || key === 'scope' || key === 'for') made.setAttribute(key, value);
+    else made[key] = value;
+  }
+  made.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  return made;
+}
+
+// show replaces what an element contains.
+export function show(parent, ...children) {
+  parent.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+}
+
+// setText changes a text only if it differs, so that screen readers are not told the same again.
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// everyFrame returns a function that has draw run once before the next picture, however often it is called.
+export function everyFrame(draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; draw(); });
+  };
+}
+
+// ago says how long a time is past.
+export function ago(time, now = Date.now()) {
+  const seconds = Math.max(0, Math.round((now - new Date(time)) / 1000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+// clock shows a time of day with seconds, with its date if that is not today.
+export function clock(time) {
+  const at = new Date(time);
+  const today = at.toDateString() === new Date().toDateString();
+  return (today ? '' : at.toLocaleDateString() + ' ') + at.toLocaleTimeString([], { hour12: false });
+}

@@ -1,0 +1,149 @@
+// The control loops as what they are: what each wants, what it sees, the difference, what it does about it, and because of what.
+
+import { difference, followActions, parse } from './actions.js';
+import { askLoops } from './api.js';
+import { ago, clock, el, everyFrame, setText, show } from './dom.js';
+import { kindOf, link } from './kinds.js';
+import { every, setTrouble } from './streams.js';
+
+const reportInterval = 2_000; // milliseconds
+const keptMax = 2_000, shownMax = 150; // actions
+const parts = ['kube-controller-manager', 'kube-scheduler'];
+
+export function loopsView(main) {
+  const view = {
+    lines: [], missed: 0, last: new Map(), report: null, before: null, chosen: '', text: '', paused: null, leader: '', ends: [],
+    loops: el('tbody'), acts: el('tbody'), head: el('p', { className: 'detail' }, 'asking which server acts…'), count: el('span'),
+  };
+  const draw = everyFrame(() => { digest(view); paintLoops(view, choose); paintActs(view); });
+  const choose = (loop) => { view.chosen = view.chosen === loop ? '' : loop; draw(); };
+  const pause = el('button', { type: 'button', 'aria-keyshortcuts': 'p', onclick: () => togglePause(view, pause, draw) }, 'Pause');
+  const filter = el('input', {
+    type: 'search', id: 'filter', placeholder: 'default/web', spellcheck: false, oninput: () => { view.text = filter.value; draw(); },
+  });
+  show(main,
+    el('section', { 'aria-label': 'Loops', className: 'half scroll' }, view.head, table(
+      ['Loop', 'Wanted', 'Observed', 'Difference', 'Act', 'When', 'Waiting', 'Working', 'Passes/s', 'Writes/min', 'Failing', 'Last error'], view.loops)),
+    el('section', { 'aria-label': 'Acts', className: 'half scroll' },
+      el('div', { className: 'bar' }, el('label', { for: 'filter' }, 'Only acts with'), filter, pause, view.count),
+      table(['Time', 'Loop', 'About', 'Wanted', 'Observed', 'Difference', 'Act', 'Took', 'Because of'], view.acts)));
+  const end = every(reportInterval, 'loops', async () => { takeReport(view, await askLoops(), draw); });
+  return { end() { end(); view.ends.forEach((e) => e()); setTrouble('no leader', ''); }, keys: { p: () => pause.click() } };
+}
+
+const table = (columns, body) => el('table', {}, el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col' }, c)))), body);
+
+// takeReport notes the loops' numbers, and follows the logs of the server on which they act.
+function takeReport(view, report, draw) {
+  [view.before, view.report] = [view.report, report];
+  setTrouble('no leader', report.server ? '' : 'no server leads now, so no loop acts');
+  setText(view.head, report.server ? `The loops act on ${report.server}, in term ${report.term}.` : 'No loop acts.');
+  if (report.server && report.server !== view.leader) {
+    view.leader = report.server;
+    view.ends.forEach((e) => e());
+    view.ends = parts.map((part) => followActions(part, report.server, (lines) => { take(view, lines); draw(); }));
+  }
+  draw();
+}
+
+// take keeps lines until the next picture: of a flood the last ones, and how many there were before.
+function take(view, lines) {
+  view.fresh = (view.fresh ?? []).concat(lines);
+  if (view.fresh.length > keptMax) {
+    view.missed += view.fresh.length - keptMax;
+    view.fresh = view.fresh.slice(-keptMax);
+  }
+}
+
+function digest(view) {
+  for (const line of view.fresh ?? []) {
+    const action = parse(line);
+    view.lines.push(action);
+    if (action.loop) view.last.set(action.loop, action);
+  }
+  if (view.fresh?.length) view.lines.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)); // two logs are one list
+  view.fresh = [];
+  if (view.lines.length > keptMax) view.lines.splice(0, view.lines.length - keptMax);
+}
+
+function paintLoops(view, choose) {
+  const loops = [...(view.report?.loops ?? [])].sort(troublesFirst(view));
+  const focused = document.activeElement?.dataset?.loop;
+  show(view.loops, loops.map((loop) => loopRow(view, loop, choose)));
+  if (focused) view.loops.querySelector(`[data-loop="${CSS.escape(focused)}"]`)?.focus();
+}
+
+// Those with trouble stand first, then those that have acted.
+const troublesFirst = (view) => (a, b) => (b.circles?.length ?? 0) - (a.circles?.length ?? 0) || (b.failing?.length ?? 0) - (a.failing?.length ?? 0) ||
+  b.depth - a.depth || view.last.has(b.loop) - view.last.has(a.loop) ||
+  a.loop.localeCompare(b.loop) || a.queue.localeCompare(b.queue);
+
+function loopRow(view, loop, choose) {
+  const last = view.last.get(loop.loop), chosen = view.chosen === loop.loop;
+  const name = el('button', { type: 'button', className: 'plain', title: loop.queue, 'aria-pressed': String(chosen), onclick: () => choose(loop.loop) },
+    loop.loop === loop.queue || loop.loop === `${loop.queue}-controller` ? loop.loop : `${loop.loop} · ${loop.queue}`);
+  name.dataset.loop = `${loop.loop}/${loop.queue}`;
+  const failing = loop.failing?.length ?? 0;
+  return el('tr', { className: `${chosen ? 'chosen' : ''} ${failing || loop.circles?.length ? 'trouble' : ''}` },
+    el('th', { scope: 'row' }, name), gap(last),
+    el('td', { className: 'long', title: last?.done ?? '' }, last ? last.done : ''), el('td', {}, last ? `${ago(last.at)} ago` : ''),
+    [loop.depth, loop.working, passes(view, loop), loop.writesPerMinute, failing].map((n) => el('td', { className: 'number' }, String(n))),
+    el('td', { className: 'short', title: loop.lastError?.error ?? '' },
+      loop.circles?.length ? `writes ${loop.circles[0].object} in circles` : loop.lastError ? loop.lastError.error : ''));
+}
+
+// passes are how many keys a second were added to the loop's queue since the report before: most passes find nothing to do.
+function passes(view, loop) {
+  const before = view.before?.loops.find((l) => l.loop === loop.loop && l.queue === loop.queue);
+  const seconds = (new Date(view.report.at) - new Date(view.before?.at)) / 1000;
+  return before && seconds > 0 && loop.adds >= before.adds ? ((loop.adds - before.adds) / seconds).toFixed(1) : '';
+}
+
+function gap(action) {
+  const differs = action ? difference(action) : '';
+  return [el('td', {}, action?.wanted ?? ''), el('td', {}, action?.observed ?? ''),
+    el('td', { className: `difference ${differs && differs !== 'none' ? 'open' : ''}` }, differs)];
+}
+
+function paintActs(view) {
+  if (view.acts.parentElement.contains(document.activeElement) || view.paused) {
+    if (view.paused === null) return setText(view.count, `${view.lines.length} acts, the list waits while a link of it has the focus`);
+  }
+  const from = view.paused ?? view.lines;
+  const fits = from.filter((a) => (!view.chosen || a.loop === view.chosen) && (!view.text || about(a).includes(view.text)));
+  setText(view.count, `${fits.length} acts${view.missed ? `, ${view.missed} more were too many to show` : ''}${view.paused ? ', paused' : ''}`);
+  const shown = fits.slice(-shownMax).reverse();
+  if (shown[0] === view.newest && shown.length === view.acts.children.length && shown.at(-1) === view.oldest) return;
+  [view.newest, view.oldest] = [shown[0], shown.at(-1)];
+  show(view.acts, shown.map(actRow));
+}
+
+const about = (a) => a.note ?? [a.loop, a.object, a.done, a.because].join(' ');
+
+function togglePause(view, button, draw) {
+  view.paused = view.paused ? null : [...view.lines];
+  setText(button, view.paused ? 'Go on' : 'Pause');
+  button.setAttribute('aria-pressed', String(!!view.paused));
+  draw();
+}
+
+function actRow(a) {
+  const time = el('td', { className: 'time-of' }, a.at.slice(11, 23));
+  time.title = `${clock(a.at)} here`;
+  if (a.note) return el('tr', {}, time, el('td', { colspan: 8 }, a.note));
+  return el('tr', { className: / refused: /.test(a.done) ? 'trouble' : '' }, time,
+    el('td', {}, a.loop), el('td', { className: 'short', title: a.object }, a.object), gap(a), el('td', { className: 'long', title: a.done }, a.done), el('td', { className: 'number' }, a.took ?? ''),
+    el('td', { className: 'short' }, because(a.because)));
+}
+
+// because is a link to the object of such as "Deployment default/web, version 7".
+function because(text) {
+  const found = /^(\S+) (?:(\S+)\/)?(\S+), version (\d+)$/.exec(text ?? '');
+  if (!found) return text ?? '';
+  const [, kind, namespace, name, version] = found;
+  return el('a', { href: '#', title: `version ${version}`, onclick: async (event) => {
+    event.preventDefault();
+    const known = await kindOf(kind).catch(() => null);
+    if (known) location.hash = link(known.resource, known.group, namespace, name);
+  } }, `${kind} ${namespace ? namespace + '/' : ''}${name}`);
+}

@@ -1,0 +1,174 @@
+// One object: its owners, its conditions, why it is as it is, and what it was.
+
+import { askHistory, askWhy, getJSON, server } from './api.js';
+import { ago, clock, el, show } from './dom.js';
+import { kindOf, link, listPath } from './kinds.js';
+import { follow, setTrouble } from './streams.js';
+
+const refreshInterval = 1_000; // milliseconds between two readings, however often the object changes
+const ownersMax = 8, changesMax = 100, fieldsMax = 40;
+
+const usage = [
+  el('h2', {}, 'An object'),
+  el('p', {}, 'Write a kind and a name into the field above, as for kubectl: ', el('code', {}, 'deploy/web -n shop'), ', ', el('code', {}, 'node/sim-1'),
+    '. Or choose a pod or a node on the page of the cluster, or what an act of a loop was because of.'),
+];
+
+// objectView shows the object that a route names: [RESOURCE[.GROUP], NAMESPACE or -, NAME].
+export function objectView(main, [resource, namespace, name]) {
+  if (!name) { show(main, el('section', {}, usage)); return { end() {}, keys: {} }; }
+  const view = { main, namespace: namespace === '-' ? '' : namespace, name, ended: false, table: null, timer: null, reading: false, again: false };
+  show(main, el('section', {}, el('h2', {}, `${resource}/${name}`), el('p', {}, 'reading…')));
+  begin(view, resource).catch((err) => { if (!view.ended) show(main, el('section', {}, el('h2', {}, `${resource}/${name}`), problem(err))); });
+  return { end() { view.ended = true; clearTimeout(view.timer); view.table?.stop(); setTrouble('object', ''); }, keys: {} };
+}
+
+const problem = (err) => el('p', { className: 'trouble', role: 'alert' }, err.message);
+
+async function begin(view, word) {
+  view.kind = await kindOf(word, word.includes('.') ? undefined : '').catch(() => kindOf(word));
+  if (view.ended) return;
+  if (view.kind.namespaced && !view.namespace) view.namespace = 'default';
+  view.parts = { head: el('section'), owners: el('section'), conditions: el('section'), why: el('section'), history: el('section') };
+  show(view.main, el('div', { className: 'scroll fill' }, Object.values(view.parts)));
+  refresh(view);
+  if (view.kind.resource === 'secrets' && !view.kind.group) return; // the door shows none
+  view.table = follow('object', listPath(view.kind, view.namespace), (keys) => { if (keys) later(view); }, `metadata.name=${view.name}`);
+}
+
+// later reads all of it again, soon.
+function later(view) {
+  view.again = true;
+  if (view.reading || view.timer) return;
+  view.timer = setTimeout(() => { view.timer = null; refresh(view); }, refreshInterval);
+}
+
+async function refresh(view) {
+  view.reading = true;
+  view.again = false;
+  const asked = { kind: view.kind.group ? `${view.kind.resource}.${view.kind.group}` : view.kind.resource, namespace: view.namespace, name: view.name };
+  await Promise.all([
+    section(view.parts.why, 'Why', askWhy(asked), whySection),
+    section(view.parts.history, 'History', askHistory(asked), historySection),
+    readObject(view),
+  ]);
+  view.reading = false;
+  if (view.again && !view.ended) later(view);
+}
+
+// section shows what is answered, or why there is no answer.
+async function section(parent, title, asking, content) {
+  const open = new Set([...parent.querySelectorAll('details[open]')].map((d) => d.dataset.key));
+  try { show(parent, el('h3', {}, title), content(await asking)); } catch (err) { show(parent, el('h3', {}, title), problem(err)); }
+  parent.querySelectorAll('details').forEach((d) => { if (open.has(d.dataset.key)) d.open = true; });
+}
+
+async function readObject(view) {
+  const { parts, kind, namespace, name } = view;
+  const title = el('h2', {}, `${kind.kind} ${namespace ? namespace + '/' : ''}${name}`);
+  try {
+    const object = await getJSON(`${server}${listPath(kind, namespace)}/${encodeURIComponent(name)}`);
+    show(parts.head, title, facts(object));
+    show(parts.conditions, el('h3', {}, 'Conditions'), conditions(object.status?.conditions));
+    show(parts.owners, el('h3', {}, 'Owners'), await ownersOf(object, namespace));
+  } catch (err) {
+    show(parts.head, title, problem(err));
+    show(parts.conditions); show(parts.owners);
+  }
+}
+
+function facts({ metadata, spec, status }) {
+  const said = [`created ${clock(metadata.creationTimestamp)}, ${ago(metadata.creationTimestamp)} ago`, `revision ${metadata.resourceVersion}`, `uid ${metadata.uid}`];
+  if (status?.phase) said.unshift(status.phase);
+  if (spec?.replicas !== undefined) said.unshift(`wants ${spec.replicas} replicas, sees ${status?.replicas ?? 0}, ${status?.readyReplicas ?? 0} ready`);
+  if (metadata.deletionTimestamp) said.unshift(`being deleted since ${clock(metadata.deletionTimestamp)}; ${(metadata.finalizers ?? []).join(', ') || 'no finalizer'} holds it`);
+  const on = spec?.nodeName && ['on ', el('a', { href: link('nodes', '', '', spec.nodeName) }, spec.nodeName), ', '];
+  return el('p', {}, on || null, said.join(', '));
+}
+
+function conditions(list) {
+  if (!list?.length) return el('p', {}, 'It has none.');
+  return el('table', {}, el('thead', {}, el('tr', {}, ['Type', 'Status', 'Since', 'Reason', 'Message'].map((c) => el('th', { scope: 'col' }, c)))),
+    el('tbody', {}, list.map((c) => el('tr', {}, el('th', { scope: 'row' }, c.type), el('td', {}, c.status),
+      el('td', {}, c.lastTransitionTime ? `${ago(c.lastTransitionTime)}` : ''), el('td', {}, c.reason ?? ''), el('td', {}, c.message ?? '')))));
+}
+
+// ownersOf is the chain of owners, the nearest first.
+async function ownersOf(object, namespace) {
+  const chain = [];
+  let owner = controllerOf(object);
+  while (owner && chain.length < ownersMax) {
+    const kind = await kindOf(owner.kind, groupOf(owner.apiVersion)).catch(() => null);
+    if (!kind) { chain.push(el('li', {}, `${owner.kind}/${owner.name}`)); break; }
+    const within = kind.namespaced ? namespace : '';
+    chain.push(el('li', {}, el('a', { href: link(kind.resource, kind.group, within, owner.name) }, `${owner.kind}/${owner.name}`)));
+    const next = await getJSON(`${server}${listPath(kind, within)}/${encodeURIComponent(owner.name)}`).catch(() => null);
+    owner = next && controllerOf(next);
+  }
+  return chain.length ? el('ol', { className: 'chain' }, chain) : el('p', {}, 'Nobody owns it.');
+}
+
+const controllerOf = ({ metadata: { ownerReferences: all = [] } }) => all.find((r) => r.controller) ?? all[0];
+const groupOf = (apiVersion) => (apiVersion.includes('/') ? apiVersion.split('/')[0] : '');
+
+// named is a link to what an answer names.
+function named(o) {
+  if (!o?.name) return 'another object';
+  const text = `${o.kind}/${o.name}`;
+  return o.resource ? el('a', { href: link(o.resource, o.group, o.namespace, o.name) }, text) : text;
+}
+
+const details = (key, summary, ...children) => {
+  const made = el('details', {}, el('summary', {}, summary), children);
+  made.dataset.key = key;
+  return made;
+};
+
+function whySection(answer) {
+  return [
+    el('p', { className: answer.held ? 'trouble' : '' }, answer.conclusion),
+    causes(answer.causes ?? []),
+    answer.nodes?.length ? details('nodes', `What the scheduler says of ${answer.nodes.length} nodes`, el('ul', {}, answer.nodes.map((n) => el('li', {},
+      `${n.name}: ${(n.refusals ?? []).map((r) => `${r.plugin}: ${r.reasons.join(', ')}`).join('; ') || 'it fits'}`)))) : null,
+    answer.innocent?.length ? details('innocent', `${answer.innocent.length} looked at that hold nothing`,
+      el('ul', {}, answer.innocent.map((s) => el('li', {}, named(s.object), `: ${s.why}`)))) : null,
+  ];
+}
+
+function causes(list) {
+  if (!list.length) return null;
+  return el('ul', {}, list.map((c) => el('li', {}, named(c.object), `: ${c.what}`, c.change ? el('div', {}, `change: ${c.change}`) : null,
+    c.command ? el('div', {}, 'run: ', el('code', {}, c.command)) : null, causes(c.causes ?? []))));
+}
+
+function historySection(answer) {
+  const changes = answer.changes.slice(-changesMax).reverse();
+  const left = answer.changes.length - changes.length;
+  return [
+    (answer.missing ?? []).length ? el('p', { className: 'trouble' }, 'A part of the history is missing on this server.') : null,
+    changes.length ? el('ol', { className: 'history' }, changes.map((c, i) => el('li', {}, change(c, i)))) : el('p', {}, 'It did not change for as long as history reaches.'),
+    left || answer.more ? el('p', {}, `${left || ''} older changes are not shown: `, el('code', {}, 'setpoint history'), ' has them.') : null,
+  ];
+}
+
+// whoOf leaves out what all loops have in common.
+const whoOf = (user) => (user || 'somebody').replace(/^system:serviceaccount:kube-system:/, '');
+
+function change(c) {
+  const words = [`${c.time ? clock(c.time) : 'at an unknown time'}: ${c.did} by ${whoOf(c.by)}${c.manager ? ` with ${c.manager}` : ''}, revision ${c.resourceVersion}`];
+  if (c.cause) words.push(', because ', named(c.cause.object), ` was ${c.cause.did || 'changed'}${c.cause.by ? ` by ${whoOf(c.cause.by)}` : ''}`);
+  if (c.unknown) words.push(` (${c.unknown})`);
+  const fields = c.fields ?? [], more = (c.fieldsMore ?? 0) + Math.max(0, fields.length - fieldsMax);
+  if (!fields.length) return words;
+  const shown = details(c.resourceVersion, `${fields.length + (c.fieldsMore ?? 0)} fields`, el('ul', { className: 'fields' }, fields.slice(0, fieldsMax).map(field),
+    more ? el('li', {}, `and ${more} more`) : null));
+  shown.open = fields.length <= 3;
+  return [...words, shown];
+}
+
+const field = (f) => [
+  f.before === undefined ? null : el('li', { className: 'before' }, el('del', {}, `${f.path}: ${value(f.before)}`)),
+  f.after === undefined ? null : el('li', { className: 'after' }, el('ins', {}, `${f.path}: ${value(f.after)}`)),
+];
+
+const value = (v) => (typeof v === 'string' ? v : JSON.stringify(v));

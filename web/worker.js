@@ -1,0 +1,75 @@
+// Follows lists in a thread of its own: reads them, watches them, and sends what changed, at most once each flushEvery. A change that is
+// followed by another of the same object before that is left out, so a flood of events costs no more than one change of each object.
+
+import { Refused, ask, listAll, server } from './api.js';
+import { keyOf, slim } from './slim.js';
+
+const flushEvery = 50, waitFirst = 500, waitLongest = 15_000; // milliseconds
+const lineMax = 16 << 20; // characters of one event; an object has 3 MiB
+const following = new Map();
+
+onmessage = ({ data }) => {
+  following.get(data.id)?.abort();
+  following.delete(data.id);
+  if (data.stop) return;
+  const stop = new AbortController();
+  following.set(data.id, stop);
+  follow(data, stop.signal);
+};
+
+// follow goes on until it is stopped: after a failure it waits, each time longer, until something was read again.
+async function follow({ id, kind, path, selector }, signal) {
+  const stream = { id, kind, path, query: selector ? { fieldSelector: selector } : {}, signal, changes: new Map(), version: '', wait: waitFirst };
+  while (!signal.aborted) {
+    try {
+      if (!stream.version) await list(stream);
+      postMessage({ id, live: true });
+      await watch(stream);
+    } catch (err) {
+      if (signal.aborted) return;
+      if (err.status === 410) stream.version = '';
+      else postMessage({ id, trouble: err.message, status: err.status, wait: stream.wait });
+      await new Promise((done) => setTimeout(done, err.status === 410 ? 0 : stream.wait * (0.75 + Math.random() / 2)));
+      stream.wait = Math.min(2 * stream.wait, waitLongest);
+    }
+  }
+}
+
+async function list(stream) {
+  let items = [];
+  const keep = (page) => page.forEach((o) => items.push([keyOf(o), slim[stream.kind](o)]));
+  stream.version = await listAll(stream.path, stream.query, { signal: stream.signal }, () => { items = []; }, keep);
+  stream.changes.clear();
+  postMessage({ id: stream.id, all: items });
+}
+
+// watch returns when the server ends it, as it does every few minutes.
+async function watch(stream) {
+  const asked = new URLSearchParams({ ...stream.query, watch: 'true', allowWatchBookmarks: 'true', resourceVersion: stream.version });
+  const response = await ask(`${server}${stream.path}?${asked}`, { signal: stream.signal });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    let read;
+    try { read = await reader.read(); } catch { throw new Refused(502, 'the connection to the server has ended'); }
+    if (read.done) return;
+    stream.wait = waitFirst;
+    const lines = (rest + read.value).split('\n');
+    rest = lines.pop();
+    if (rest.length > lineMax) throw new Error('an event is too large for this page');
+    lines.forEach((line) => take(stream, JSON.parse(line)));
+  }
+}
+
+function take(stream, { type, object }) {
+  if (type === 'ERROR') throw new Refused(object.code, object.message ?? '');
+  stream.version = object.metadata.resourceVersion;
+  if (type === 'BOOKMARK') return;
+  if (stream.changes.size === 0) setTimeout(() => flush(stream), flushEvery);
+  stream.changes.set(keyOf(object), type === 'DELETED' ? null : slim[stream.kind](object));
+}
+
+function flush(stream) {
+  if (!stream.signal.aborted && stream.changes.size) postMessage({ id: stream.id, changes: [...stream.changes] });
+  stream.changes.clear();
+}
