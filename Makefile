@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test race check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test race check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -129,6 +129,9 @@ envtest-compare: build ## the same test with envtest, with this binary in its pl
 
 operators: ## an operator of others, JobSet, in a fork of setpointtest; and the Go snippets of the pages
 	$(GO) -C test/operators test -count=1 .
+
+zoo: build ## own suites of operators and clients of others, here and on upstream's API server, and docs/software.md (root): NAME=kueue,kro KEEP=1
+	$(GO) run ./test/zoo -setpoint $$($(BIN) envtest-assets --dir $(CURDIR)/bin/envtest) -upstream $$(test/envtest/upstream/build.sh) -name '$(NAME)' $(if $(KEEP),-keep)
 
 clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setpoint: RUN=regexp CLIENTS=dir
 	RUN='$(RUN)' CLIENTS=$(CLIENTS) TEST_FLAGS='$(TEST_FLAGS)' test/clients/run.sh

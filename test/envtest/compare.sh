@@ -17,22 +17,8 @@ export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:--trimpath -buildvcs=false -gcflags=all=
 version_of() { go -C upstream list -m -f '{{.Version}}' "$1"; }
 kubernetes=$(version_of k8s.io/kubernetes)
 etcd=$(version_of go.etcd.io/etcd/server/v3)
-assets=${ASSETS:-$HOME/.cache/setpoint-envtest/$kubernetes}
-mkdir -p "$assets"
 
-# build PROGRAM PACKAGE LINKFLAGS
-build() {
-  [[ -x $assets/$1 ]] && return
-  echo "compare: building $1" >&2
-  nice go -C upstream build -trimpath -ldflags "-s -w $3" -o "$assets/$1" "$2"
-}
-minor=${kubernetes#v1.}
-base=k8s.io/component-base/version
-build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver \
-  "-X $base.gitVersion=$kubernetes -X $base.gitMajor=1 -X $base.gitMinor=${minor%%.*}"
-build etcd go.etcd.io/etcd/server/v3 ""
-
-UPSTREAM_ASSETS=$assets
+UPSTREAM_ASSETS=$(upstream/build.sh)
 SETPOINT_ASSETS=$("$setpoint" envtest-assets)
 export UPSTREAM_ASSETS SETPOINT_ASSETS
 echo "kube-apiserver $kubernetes and etcd $etcd; $(nproc) cores; load $(cut -d ' ' -f 1-3 /proc/loadavg); $(date -u +%F)"

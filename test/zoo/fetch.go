@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// compileFlags leave out what debuggers read, and are otherwise the Makefile's, so that the build cache is shared.
+const compileFlags = "-mod=mod -buildvcs=false -gcflags=all=-dwarf=false"
+
+const ginkgo = "github.com/onsi/ginkgo/v2"
+
+// fetch lays a copy of the recipe's module into dir, which must not exist: the module cache cannot be written to, and
+// suites write beside their source.
+func fetch(ctx context.Context, r recipe, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.module+"@"+r.version).Output()
+	var got struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(said, &got); jsonErr != nil {
+		return errors.Join(err, ctx.Err(), jsonErr)
+	}
+	if got.Error != "" {
+		return errors.New(oneLine(got.Error))
+	}
+	return os.CopyFS(dir, os.DirFS(got.Dir))
+}
+
+// compile makes the test program of one package.
+func compile(ctx context.Context, r recipe, module, pkg, program string) error {
+	ctx, cancel := context.WithTimeout(ctx, compileLimit)
+	defer cancel()
+	trim := "-trimpath=" + strconv.FormatBool(!r.ownPaths)
+	said, err := goCommand(ctx, module, "test", trim, "-vet=off", "-ldflags=-s -w", "-c", "-o", program, below(pkg)).CombinedOutput()
+	if ctx.Err() != nil {
+		return fmt.Errorf("compiling takes longer than %v", compileLimit)
+	}
+	if err != nil {
+		return fmt.Errorf("does not compile: %s", oneLine(lastLines(string(said))))
+	}
+	if _, err := os.Stat(program); err != nil {
+		return errors.New("has no tests")
+	}
+	return nil
+}
+
+// usesGinkgo says whether the package's tests know Ginkgo's flags.
+func usesGinkgo(ctx context.Context, module, pkg string) (bool, error) {
+	said, err := goCommand(ctx, module, "list", "-test", "-deps", below(pkg)).Output()
+	return slices.Contains(strings.Fields(string(said)), ginkgo), err
+}
+
+func goCommand(ctx context.Context, module string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "GOFLAGS="+compileFlags, "GOWORK=off")
+	return cmd
+}
+
+func below(pkg string) string { return "./" + filepath.ToSlash(filepath.Clean(pkg)) }
+
+// lastLines are the lines that tell what is wrong; what is downloaded comes before.
+func lastLines(said string) string {
+	var told []string
+	for line := range strings.Lines(said) {
+		if !strings.HasPrefix(line, "go: downloading ") {
+			told = append(told, line)
+		}
+	}
+	return strings.Join(told, "")
+}
+
+// lineMax bounds what is told of a failure, in bytes.
+const lineMax = 200
+
+func oneLine(text string) string {
+	line := strings.Join(strings.Fields(text), " ")
+	if len(line) > lineMax {
+		return strings.ToValidUTF8(line[:lineMax], "") + "…"
+	}
+	return line
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// result is a row, as results.json keeps it.
+type result struct {
+	Name, Module, Version string
+	Packages              []string
+	Run, Needs            string  `json:",omitempty"`
+	NotRun                string  `json:",omitempty"` // why; there are no counts then
+	Specs                 int     `json:",omitempty"` // that did not skip themselves on upstream's
+	PassedUpstream        int     `json:",omitempty"`
+	PassedHere            int     `json:",omitempty"` // of those
+	SecondsHere           float64 `json:",omitempty"`
+	SecondsUpstream       float64 `json:",omitempty"`
+	// FailUpstream are what fails on upstream's, so that it does not count.
+	FailUpstream []string     `json:",omitempty"`
+	Differences  []difference `json:",omitempty"`
+	Stopped      []string     `json:",omitempty"` // packages that did not come to an end here, and why
+}
+
+// difference is a spec that passes on upstream's and not here.
+type difference struct{ Spec, Reason string }
+
+// fine says whether the suite ran, and each difference has its reason.
+func (r result) fine() bool {
+	return r.NotRun == "" && !slices.ContainsFunc(r.Differences, func(d difference) bool { return d.Reason == "" })
+}
+
+// line is the row on a terminal.
+func (r result) line() string {
+	if r.NotRun != "" {
+		return fmt.Sprintf("%-22s %-9s not run: %s", r.Name, r.Version, r.NotRun)
+	}
+	line := fmt.Sprintf("%-22s %-9s %4d specs, %4d pass upstream in %6.1f s, %4d of them here in %6.1f s",
+		r.Name, r.Version, r.Specs, r.PassedUpstream, r.SecondsUpstream, r.PassedHere, r.SecondsHere)
+	for _, d := range r.Differences {
+		line += "\n    differs: " + d.Spec + ": " + d.reason()
+	}
+	for _, stopped := range r.Stopped {
+		line += "\n    here " + stopped
+	}
+	return line
+}
+
+func (d difference) reason() string {
+	if d.Reason == "" {
+		return "not explained"
+	}
+	return d.Reason
+}
+
+// merge puts the rows into the file, in place of those of the same name, in the order of names, and makes the page of all
+// rows. Two at once: one waits for the other.
+func merge(file, pageFile string, rows []result) error {
+	folder, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer folder.Close() // ends the lock
+	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
+		return err
+	}
+	all, err := load(file)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		all = slices.DeleteFunc(all, func(old result) bool { return old.Name == row.Name })
+		all = append(all, row)
+	}
+	slices.SortFunc(all, func(a, b result) int { return strings.Compare(a.Name, b.Name) })
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(pageFile, []byte(page(all)), 0o644)
+}
+
+// load reads the file; there are no rows if there is none.
+func load(file string) (all []result, err error) {
+	text, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	head = `# Software that runs on it
+
+Suites that others wrote for their own operators and clients, as ` + "`make zoo`" + ` saw them: the same test programs, unchanged, on this program in
+the place of [etcd and kube-apiserver](go-test.md), and on upstream's kube-apiserver and etcd. Only what passes on upstream's counts.
+The page is made by the command from ` + "`test/zoo/results.json`" + `; a suite that has not run has no counts. Times are of whatever the machine
+did beside it, and hold the suite's own waiting; the two sides ran one after the other.
+`
+
+	columns = `
+| software | version | specs | pass here | pass upstream | seconds here | seconds upstream | what differs |
+|---|---|---|---|---|---|---|---|
+`
+	nothingYet = "\nNo suite has run on both sides yet.\n"
+)
+
+// page is docs/software.md.
+func page(rows []result) string {
+	if len(rows) == 0 {
+		return head + nothingYet
+	}
+	var b strings.Builder
+	b.WriteString(head + columns)
+	for _, r := range rows {
+		b.WriteString(tableRow(r))
+	}
+	b.WriteString("\n## What ran\n\n")
+	for _, r := range rows {
+		b.WriteString(item(r))
+	}
+	return b.String()
+}
+
+func tableRow(r result) string {
+	if r.NotRun != "" {
+		return fmt.Sprintf("| %s | %s | not run | | | | | %s |\n", r.Name, r.Version, escape(r.NotRun))
+	}
+	return fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f | %.1f | %s |\n",
+		r.Name, r.Version, r.Specs, r.PassedHere, r.PassedUpstream, r.SecondsHere, r.SecondsUpstream, escape(r.remark()))
+}
+
+// remark is the last column.
+func (r result) remark() string {
+	var told []string
+	if n := len(r.Differences); n > 0 {
+		told = append(told, fmt.Sprintf("%d, below", n))
+	}
+	if n := len(r.FailUpstream); n > 0 {
+		told = append(told, fmt.Sprintf("%d fail upstream", n))
+	}
+	return strings.Join(told, "; ")
+}
+
+// item tells of what the suite is, and each difference.
+func item(r result) string {
+	packages := "`" + strings.Join(r.Packages, "`, `") + "`"
+	if r.Run != "" {
+		packages += ", tests `" + r.Run + "`"
+	}
+	text := fmt.Sprintf("- **%s**: `%s`: %s.", r.Name, r.Module, packages)
+	if r.Needs != "" {
+		text += " " + r.Needs + "."
+	}
+	text += "\n"
+	for _, d := range r.Differences {
+		text += "  - " + d.Spec + ": " + d.reason() + "\n"
+	}
+	return text
+}
+
+// escape keeps a cell one cell.
+func escape(cell string) string { return strings.ReplaceAll(cell, "|", `\|`) }
