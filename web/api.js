@@ -49,7 +49,7 @@ export const askMoment = (time, options) => getJSON(`${server}/setpoint.v1.Clust
   new URLSearchParams({ time: time.toISOString() }), options);
 
 // The pages of a list have at most pageMax objects.
-const pageMax = 500;
+const pageMax = 1000;
 
 // listAll reads a list page by page and returns its resourceVersion. each gets the items of a page. A page that expires begins the list
 // again, once; first is called before it begins.
@@ -59,7 +59,7 @@ export async function listAll(path, query, options, first, each) {
       first();
       return await pages(path, query, options, each);
     } catch (err) {
-      if (!again || err.status !== 410 || query.resourceVersion) throw err;
+      if (!again || err.status !== 410 || query.resourceVersionMatch) throw err;
     }
   }
 }

@@ -5,7 +5,8 @@ import { ago, clock, el, show } from './dom.js';
 import { kindOf, link, listPath } from './kinds.js';
 import { follow, setTrouble } from './streams.js';
 
-const refreshInterval = 1_000; // milliseconds between two readings, however often the object changes
+// refreshInterval is the least time between two readings, however often the object changes; without an answer it doubles up to waitLongest.
+const refreshInterval = 1_000, waitLongest = 15_000; // milliseconds
 const ownersMax = 8, changesMax = 100, fieldsMax = 40;
 
 const usage = [
@@ -17,13 +18,30 @@ const usage = [
 // objectView shows the object that a route names: [RESOURCE[.GROUP], NAMESPACE or -, NAME].
 export function objectView(main, [resource, namespace, name]) {
   if (!name) { show(main, el('section', {}, usage)); return { end() {}, keys: {} }; }
-  const view = { main, namespace: namespace === '-' ? '' : namespace, name, ended: false, table: null, timer: null, reading: false, again: false };
+  const view = { main, namespace: namespace === '-' ? '' : namespace, name, ended: false, table: null, timer: null, reading: false, again: false, wait: refreshInterval };
   show(main, el('section', {}, el('h2', {}, `${resource}/${name}`), el('p', {}, 'reading…')));
-  begin(view, resource).catch((err) => { if (!view.ended) show(main, el('section', {}, el('h2', {}, `${resource}/${name}`), problem(err))); });
+  attempt(view, resource);
   return { end() { view.ended = true; clearTimeout(view.timer); view.table?.stop(); setTrouble('object', ''); }, keys: {} };
 }
 
 const problem = (err) => el('p', { className: 'trouble', role: 'alert' }, err.message);
+
+// attempt begins, and again if no server answers.
+async function attempt(view, word) {
+  try { await begin(view, word); } catch (err) {
+    if (view.ended) return;
+    show(view.main, el('section', {}, el('h2', {}, `${word}/${view.name}`), problem(err)));
+    if (isPassing(err)) view.timer = setTimeout(() => attempt(view, word), longer(view));
+  }
+}
+
+// isPassing reports whether another answer can be hoped for: nobody has answered, or the credentials have ended.
+const isPassing = (err) => err.status === 0 || err.status === 401 || err.status >= 500;
+
+function longer(view) {
+  view.wait = Math.min(2 * view.wait, waitLongest);
+  return view.wait;
+}
 
 async function begin(view, word) {
   view.kind = await kindOf(word, word.includes('.') ? undefined : '').catch(() => kindOf(word));
@@ -40,27 +58,33 @@ async function begin(view, word) {
 function later(view) {
   view.again = true;
   if (view.reading || view.timer) return;
-  view.timer = setTimeout(() => { view.timer = null; refresh(view); }, refreshInterval);
+  view.timer = setTimeout(() => { view.timer = null; refresh(view); }, view.wait);
 }
 
 async function refresh(view) {
   view.reading = true;
   view.again = false;
   const asked = { kind: view.kind.group ? `${view.kind.resource}.${view.kind.group}` : view.kind.resource, namespace: view.namespace, name: view.name };
-  await Promise.all([
+  const passing = await Promise.all([
     section(view.parts.why, 'Why', askWhy(asked), whySection),
     section(view.parts.history, 'History', askHistory(asked), historySection),
     readObject(view),
   ]);
   view.reading = false;
+  if (passing.some(Boolean)) view.again = !!longer(view); else view.wait = refreshInterval;
   if (view.again && !view.ended) later(view);
 }
 
-// section shows what is answered, or why there is no answer.
+// section shows what is answered, or why there is no answer. It returns whether to ask again.
 async function section(parent, title, asking, content) {
   const open = new Set([...parent.querySelectorAll('details[open]')].map((d) => d.dataset.key));
-  try { show(parent, el('h3', {}, title), content(await asking)); } catch (err) { show(parent, el('h3', {}, title), problem(err)); }
+  let passing = false;
+  try { show(parent, el('h3', {}, title), content(await asking)); } catch (err) {
+    show(parent, el('h3', {}, title), problem(err));
+    passing = isPassing(err);
+  }
   parent.querySelectorAll('details').forEach((d) => { if (open.has(d.dataset.key)) d.open = true; });
+  return passing;
 }
 
 async function readObject(view) {
@@ -71,9 +95,12 @@ async function readObject(view) {
     show(parts.head, title, facts(object));
     show(parts.conditions, el('h3', {}, 'Conditions'), conditions(object.status?.conditions));
     show(parts.owners, el('h3', {}, 'Owners'), await ownersOf(object, namespace));
+    return false;
   } catch (err) {
     show(parts.head, title, problem(err));
-    show(parts.conditions); show(parts.owners);
+    show(parts.conditions);
+    show(parts.owners);
+    return isPassing(err);
   }
 }
 

@@ -19,7 +19,7 @@ onmessage = ({ data }) => {
 
 // follow goes on until it is stopped: after a failure it waits, each time longer, until something was read again.
 async function follow({ id, kind, path, selector }, signal) {
-  const stream = { id, kind, path, query: selector ? { fieldSelector: selector } : {}, signal, changes: new Map(), version: '', wait: waitFirst };
+  const stream = { id, kind, path, query: selector ? { fieldSelector: selector } : {}, signal, changes: new Map(), version: '', listed: false, wait: waitFirst };
   while (!signal.aborted) {
     try {
       if (!stream.version) await list(stream);
@@ -37,8 +37,14 @@ async function follow({ id, kind, path, selector }, signal) {
 
 async function list(stream) {
   let items = [];
-  const keep = (page) => page.forEach((o) => items.push([keyOf(o), slim[stream.kind](o)]));
-  stream.version = await listAll(stream.path, stream.query, { signal: stream.signal }, () => { items = []; }, keep);
+  const keep = (page) => {
+    const changes = page.map((o) => [keyOf(o), slim[stream.kind](o)]);
+    if (!stream.listed) postMessage({ id: stream.id, changes }); // the first time there is something to look at after each page
+    items = items.concat(changes);
+  };
+  const asked = { ...stream.query, resourceVersion: 0 }; // what this server has; the watch brings what is newer
+  stream.version = await listAll(stream.path, asked, { signal: stream.signal }, () => { items = []; }, keep);
+  stream.listed = true;
   stream.changes.clear();
   postMessage({ id: stream.id, all: items });
 }
