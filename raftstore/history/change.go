@@ -21,7 +21,7 @@ type Change struct {
 	Deleted bool
 	// UID is that of the object that was put, or deleted.
 	UID string
-	// Before is the object as it was, nil: there was none.
+	// Before is the object as it was, nil: there was none. It has no value if that was purged.
 	Before *record.Record
 	Origin command.Origin
 }

@@ -25,6 +25,8 @@ const (
 	lookEvery = 10 * time.Second
 	// writeAfter is how long a block may stay in memory: until then a crash takes it, and the log gives it back.
 	writeAfter = 5 * time.Minute
+	// purgePause is how long changes are waited for between two files from which values are removed.
+	purgePause = time.Millisecond
 	// awaitMax is how long an answer waits for changes that the store has and history does not.
 	awaitMax = 15 * time.Second
 )
@@ -46,6 +48,9 @@ type Config struct {
 	SizeBytes int64
 	// FileBytes is when another file is begun; 0 is the usual size.
 	FileBytes int64
+	// Purges is a folder of the store. A key in it, which follows without its first slash, says that what it was before is to be removed.
+	// "": there is none.
+	Purges string
 	// Crowded reports whether the disk has so little room that history must give its own back; nil: never.
 	Crowded func() bool
 	Logger  *slog.Logger
@@ -72,6 +77,7 @@ type History struct {
 	// damaged are blocks in which a reader met damage.
 	damaged map[*block]bool
 	past    pastLists
+	purging purging
 	// trouble is why the last block could not be written, nil if it could.
 	trouble error
 	closed  bool
@@ -98,6 +104,9 @@ func Open(c Config) (*History, error) {
 		config: c, encoder: encoder, moved: make(chan struct{}), damaged: map[*block]bool{}, walks: make(chan struct{}, walksMax),
 		writtenAt: time.Now(), lookedAt: time.Now(),
 	}
+	if err = h.removeUnfinished(); err != nil {
+		return nil, errors.Join(err, encoder.Close())
+	}
 	if h.files, err = h.openFiles(); err != nil {
 		return nil, errors.Join(err, encoder.Close())
 	}
@@ -108,7 +117,7 @@ func Open(c Config) (*History, error) {
 func (h *History) begin() error {
 	h.dropEmpty()
 	blocks := h.blocks()
-	if len(blocks) == 0 || !consecutive(blocks) {
+	if len(blocks) == 0 || !consecutive(blocks) || h.awayTooLong() {
 		compacted, _ := h.config.Source.Bounds()
 		h.restart(compacted, h.config.Source.Root().Life)
 		return nil
@@ -201,6 +210,7 @@ func (h *History) Run(ctx context.Context) {
 		if err != nil {
 			continue // it was overtaken again
 		}
+		h.orderAll(h.purgesOf(h.config.Source.Root()))
 		h.take(ctx, watcher)
 		watcher.Close()
 	}
@@ -255,7 +265,12 @@ func (h *History) skip(to uint64) {
 // take takes what the watcher tells, until it tells no more, or tells of another life.
 func (h *History) take(ctx context.Context, watcher *watch.Watcher) {
 	for ctx.Err() == nil {
-		turn, cancel := context.WithTimeout(ctx, aligned.Until(time.Now(), lookEvery))
+		wait := aligned.Until(time.Now(), lookEvery)
+		if h.mustPurge() {
+			h.purgeOne()
+			wait = purgePause
+		}
+		turn, cancel := context.WithTimeout(ctx, wait)
 		events, err := watcher.Next(turn)
 		cancel()
 		quiet := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
@@ -276,6 +291,7 @@ func (h *History) add(events []watch.Event, life string) {
 		if h.addOne(&events[i], life) {
 			h.flush()
 		}
+		h.order(&events[i])
 	}
 }
 

@@ -29,7 +29,8 @@ func (h *History) RevisionAt(ctx context.Context, at time.Time) (uint64, error) 
 	}
 	switch {
 	case !m.known && m.next > 0:
-		return 0, &TooOld{Oldest: v.oldest}
+		begin, _ := v.begins()
+		return 0, &TooOld{Oldest: v.oldest, Since: timeOf(begin)}
 	case m.unsure:
 		return 0, &Hole{After: m.found, Until: m.at}
 	}

@@ -25,15 +25,20 @@ var (
 )
 
 const (
-	// walksMax is how many answers are being read at a time, walkWait how long one waits for its turn.
-	walksMax = 2
+	// walksMax is how many answers are being read at a time, walkWait how long one waits for its turn. Who reads how many of them is for
+	// the caller to divide.
+	walksMax = 3
 	walkWait = 10 * time.Second
 	// changesBytesMax is how much the values of the changes may take that Changes returns.
 	changesBytesMax = 32 << 20
 )
 
-// A TooOld is an ErrTooOld that says where history begins: Oldest is the first revision that can be asked for.
-type TooOld struct{ Oldest uint64 }
+// A TooOld is an ErrTooOld that says where history begins: Oldest is the first revision that can be asked for, Since the time of the first
+// change, zero unless it was asked for a time.
+type TooOld struct {
+	Oldest uint64
+	Since  time.Time
+}
 
 // Error implements error.
 func (e *TooOld) Error() string {
@@ -245,10 +250,12 @@ func (h *History) At(ctx context.Context, prefix string, revision uint64) (*stat
 	if revision < v.oldest {
 		return nil, &TooOld{Oldest: v.oldest}
 	}
+	purged := h.purgesOf(root)
 	mark, all, holds := keysOf(prefix)
 	before := map[string]*record.Record{}
 	err = v.changes(ctx, revision, root.Revision, mark, all, func(c *Change) bool {
 		if _, known := before[c.Key]; !known && holds(c.Key) {
+			purged.empty(c)
 			before[c.Key] = c.kept()
 		}
 		return true
@@ -292,7 +299,8 @@ func holeOf(holes []Hole, revision uint64) error {
 // Known is a change with what there was after it.
 type Known struct {
 	Change
-	// After is the object as it became, nil if it was deleted, or if AfterLost: a hole hides it.
+	// After is the object as it became, nil if it was deleted, or if AfterLost: a hole hides it. Like Before it has no value if that was
+	// purged.
 	After     *record.Record
 	AfterLost bool
 }
@@ -339,9 +347,10 @@ func (h *History) Changes(ctx context.Context, key string, after uint64, limit i
 		return nil, nil, false, err
 	}
 	defer v.release()
-	kept := newest{limit: limit}
+	purged, kept := h.purgesOf(root), newest{limit: limit}
 	err = v.changes(ctx, after, root.Revision, markOf(key), false, func(c *Change) bool {
 		if c.Key == key {
+			purged.empty(c)
 			c.kept()
 			kept.add(c)
 		}

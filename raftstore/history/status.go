@@ -14,6 +14,8 @@ type Status struct {
 	// Retention and SizeBytes are the limits.
 	Retention time.Duration `json:"retentionNanoseconds"`
 	SizeBytes int64         `json:"sizeLimitBytes"`
+	// Purging is how many files may still have values that were purged: nobody gets them any more.
+	Purging int `json:"purging,omitempty"`
 	// Holes are what is missing in between; Trouble is why nothing is written now, "" if it is.
 	Holes   []Hole `json:"holes,omitempty"`
 	Trouble string `json:"trouble,omitempty"`
@@ -29,7 +31,7 @@ func (h *History) Status() *Status {
 	v := h.present()
 	s := &Status{
 		Oldest: h.oldest, Newest: h.head, Bytes: h.bytes(),
-		Retention: h.config.Retention, SizeBytes: h.config.SizeBytes, Holes: v.holes(h.oldest),
+		Purging: len(h.purging.unread), Retention: h.config.Retention, SizeBytes: h.config.SizeBytes, Holes: v.holes(h.oldest),
 	}
 	for _, b := range v.blocks {
 		s.Changes += b.changes
