@@ -21,6 +21,9 @@ type History interface {
 	// Changes are those of a key after a revision, oldest first, the newest if there are more than limit.
 	Changes(ctx context.Context, key string, after uint64, limit int) (changes []history.Known, holes []history.Hole, more bool, err error)
 	ChangeAt(ctx context.Context, revision uint64) (history.Change, bool)
+	// Between is what happened in a period; Oldest is the first revision that can be asked for.
+	Between(ctx context.Context, w history.Wanted) (*history.Period, error)
+	Oldest() uint64
 	RevisionAt(ctx context.Context, at time.Time) (uint64, error)
 }
 
@@ -40,7 +43,12 @@ func (e *outOfReach) Unwrap() error        { return e.cause }
 func reachOf(err error) string {
 	var old *history.TooOld
 	var hole *history.Hole
+	var purged *purgedError
 	switch {
+	case errors.As(err, &purged):
+		return " For " + purged.Error() + "."
+	case errors.As(err, &old) && !old.Since.IsZero():
+		return fmt.Sprintf(" This server's begins at %s.", old.Since.UTC().Format(time.RFC3339))
 	case errors.As(err, &old):
 		return fmt.Sprintf(" The oldest that this server has is %d.", old.Oldest)
 	case errors.As(err, &hole):
@@ -57,14 +65,17 @@ func (s *Store) rootExactly(ctx context.Context, prefix string, revision uint64)
 		return root, err
 	}
 	root, err = s.log.RootAt(revision)
-	if !errors.Is(err, errCompacted) || s.history == nil {
-		return root, err
+	if errors.Is(err, errCompacted) && s.history != nil {
+		root, err = s.history.At(ctx, prefix, revision)
+		if errors.Is(err, history.ErrTooOld) || errors.Is(err, history.ErrHole) {
+			return nil, &outOfReach{err}
+		}
+		err = unread(err)
 	}
-	root, err = s.history.At(ctx, prefix, revision)
-	if errors.Is(err, history.ErrTooOld) || errors.Is(err, history.ErrHole) {
-		return nil, &outOfReach{err}
+	if err != nil {
+		return nil, err
 	}
-	return root, unread(err)
+	return root, s.unpurged(root, prefix, revision)
 }
 
 // unread is unavailable, with what history says.
@@ -101,6 +112,9 @@ func (t *Table) getRoot(ctx context.Context, namespace, name, resourceVersion st
 	}
 	return root, err
 }
+
+// purgedValue is why a value is not known that was removed.
+const purgedValue = "its values were purged"
 
 // A Past is one change of an object.
 type Past struct {
@@ -141,6 +155,10 @@ func (t *Table) pastOf(c *history.Known) Past {
 		object *resource.Object
 	}{{c.Before, &p.Before}, {c.After, &p.After}} {
 		if one.record == nil {
+			continue
+		}
+		if len(one.record.Value) == 0 {
+			p.Unknown = purgedValue
 			continue
 		}
 		cached, err := t.decode(one.record)

@@ -109,6 +109,9 @@ func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
 		revision = root.Revision
 	}
 	w.start = revision
+	if !fromNow && !w.streamingList() && w.table.store.purgedSince(w.table.namespacePrefix(w.options.Namespace), revision) {
+		return expired(fmt.Sprintf("too old resource version: %d: values were purged since, list again", revision))
+	}
 	w.events, err = w.table.store.log.Watch(w.table.namespacePrefix(w.options.Namespace), revision)
 	if errors.Is(err, errCompacted) {
 		return expired(fmt.Sprintf("too old resource version: %d", revision))
