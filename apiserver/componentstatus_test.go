@@ -34,6 +34,12 @@ func TestComponentStatuses(t *testing.T) {
 	if !strings.Contains(table.body, `"cells":["scheduler","Unhealthy","","no majority answers"]`) {
 		t.Errorf("%d %s", table.code, table.body)
 	}
+	for _, past := range []string{path, path + "/etcd-0"} { // there is none: the present would be taken for it
+		got := call{path: past + "?resourceVersion=1&resourceVersionMatch=Exact"}.do(t, server)
+		if got.code != http.StatusBadRequest || !strings.Contains(got.body, "componentstatuses are computed when they are asked for: they have no past") {
+			t.Errorf("%s: %d %s", past, got.code, got.body)
+		}
+	}
 	for want, c := range map[int]call{404: {path: path + "/none"}, http.StatusMethodNotAllowed: {method: "DELETE", path: path + "/etcd-0"}} {
 		if got := c.do(t, server); got.code != want {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, got.code, want)

@@ -2,8 +2,10 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -31,16 +34,30 @@ func (s *Server) withExact(next http.Handler) http.Handler {
 		if info.Namespace != "" {
 			ctx = storage.WithFormer(ctx, s.mayEverywhere(info))
 		}
-		if query := r.URL.Query(); info.Verb == "get" && query.Get("resourceVersionMatch") != "" {
+		query := r.URL.Query()
+		exact := query.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact)
+		if exact && s.isComputed(info) {
+			s.refuse(w, r, apierrors.NewBadRequest(fmt.Sprintf("%s are computed when they are asked for: they have no past", info.Resource)))
+			return
+		}
+		if info.Verb == "get" && query.Get("resourceVersionMatch") != "" {
 			if err := validExact(query); err != nil {
 				s.refuse(w, r, err)
 				return
 			}
-			if query.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
+			if exact {
 				ctx = storage.Exactly(ctx)
 			}
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// isComputed reports whether objects of a kind are not stored, whoever computes them.
+func (s *Server) isComputed(info *request.RequestInfo) bool {
+	gr := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
+	return gr.Resource == "componentstatuses" && gr.Group == "" || slices.ContainsFunc(s.config.Computed, func(c rest.Computed) bool {
+		return c.Kind.GroupResource() == gr
 	})
 }
 

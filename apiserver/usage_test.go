@@ -107,6 +107,7 @@ func TestTheMetricsAPI(t *testing.T) {
 		{call{path: metricsPath + "namespaces/default/pods/nobody"}, http.StatusNotFound},
 		{call{path: metricsPath + "nodes/nobody"}, http.StatusNotFound},
 		{call{path: metricsPath + "pods?fieldSelector=spec.nodeName%3Dn1"}, http.StatusBadRequest},
+		{call{path: metricsPath + "nodes?resourceVersion=1&resourceVersionMatch=Exact"}, http.StatusBadRequest},
 		{call{path: metricsPath + "nodes?watch=1"}, http.StatusMethodNotAllowed},
 		{call{path: metricsPath + "nodes", method: "POST", body: "{}"}, http.StatusMethodNotAllowed},
 		{call{path: metricsPath + "nodes/n1", method: "PUT", body: "{}"}, http.StatusMethodNotAllowed},
