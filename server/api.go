@@ -134,7 +134,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		storage:          storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}
 	if config.history != nil {
-		a.storage.KeepHistory(config.history)
+		a.storage.KeepHistory(past.Share(config.history))
 	}
 	clients, err := newClients(a.door)
 	if err != nil {

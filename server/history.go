@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/setpoint-io/setpoint/apiserver/storage"
 	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/server/past"
@@ -15,7 +16,8 @@ func (s *Server) openHistory(ctx context.Context) {
 	}
 	var err error
 	s.history, err = s.config.History.Open(s.config.DataDir, history.Config{
-		Source: s.log, Crowded: func() bool { return past.Crowded(s.log.Space()) }, Logger: s.parts.Logger(names.Store),
+		Source: s.log, Purges: storage.PurgesFolder(),
+		Crowded: func() bool { return past.Crowded(s.log.Space()) }, Logger: s.parts.Logger(names.Store),
 	})
 	if err != nil {
 		s.config.Logger.Warn("history is not kept", "err", err)

@@ -28,7 +28,9 @@ POST /setpoint.v1.ClusterService/Members                               +     +  
 POST /setpoint.v1.ClusterService/Loops                                 +     +      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Why                                   +     +      -    -       -       -         -    -       -
 GET /setpoint.v1.ClusterService/History?kind=secret&namespace=default&name=of-nobody + +    -    -       -       -         -    -       -
+GET /setpoint.v1.ClusterService/Diff?kind=secret&namespace=default     +     +      -    -       -       -         -    -       -
 GET /setpoint.v1.ClusterService/Moment?time=2000-01-01T00:00:00Z       +     +      +    +       +       -         +    +       -
+POST /setpoint.v1.ClusterService/Purge?kind=secret&name=of-nobody      +     -      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Change                                +     -      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/ServerToken                           +     -      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Rotate                                +     -      -    -       -       -         -    -       -

@@ -52,7 +52,7 @@ func TestServicesRefuseWhoIsNotAllowed(t *testing.T) {
 			continue // the revision of a time is of no object: everybody with a name may know it
 		}
 		method := http.MethodPost
-		if strings.HasSuffix(path, "/History") {
+		if strings.HasSuffix(path, "/History") || strings.HasSuffix(path, "/Diff") {
 			method, path = http.MethodGet, path+"?kind=secret&namespace=kube-system&name=of-others"
 		}
 		// Of why, the object that is asked for decides.

@@ -39,6 +39,8 @@ const (
 	heldPath    = "/setpoint.v1.ClusterService/Held"
 	historyPath = "/setpoint.v1.ClusterService/History"
 	momentPath  = "/setpoint.v1.ClusterService/Moment"
+	purgePath   = "/setpoint.v1.ClusterService/Purge"
+	diffPath    = "/setpoint.v1.ClusterService/Diff"
 )
 
 // Config is what the service tells of and acts on.
@@ -80,7 +82,9 @@ func (a *Admin) Services() []apiserver.Service {
 		{Prefix: loopsPath, Handler: http.HandlerFunc(a.serveLoops), Allow: auth.IsServer},
 		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk},
 		{Prefix: historyPath, Handler: http.HandlerFunc(a.serveHistory), Allow: mayAsk},
+		{Prefix: diffPath, Handler: http.HandlerFunc(a.serveDiff), Allow: mayAsk},
 		{Prefix: momentPath, Handler: http.HandlerFunc(a.serveMoment), Allow: mayAsk},
+		{Prefix: purgePath, Handler: http.HandlerFunc(a.servePurge), Allow: mayAsk},
 		{Prefix: changePath, Handler: http.HandlerFunc(a.serveChange), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
 		{Prefix: tokenPath, Handler: http.HandlerFunc(a.serveToken), Allow: auth.IsAdmin},
 		{Prefix: rotatePath, Handler: http.HandlerFunc(a.serveRotate), Allow: auth.IsAdmin},

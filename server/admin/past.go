@@ -10,9 +10,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/server/named"
 	"github.com/setpoint-io/setpoint/server/past"
 )
@@ -21,7 +24,12 @@ import (
 const (
 	kindParameter, namespaceParameter, nameParameter = "kind", "namespace", "name"
 	sinceParameter, timeParameter                    = "since", "time"
+	fromParameter, toParameter                       = "from", "to"
 )
+
+var errDiffWords = errors.New("want GET with from and to like " + time.RFC3339 + ", or without")
+
+var errPurgeMay = errors.New("history is purged by administrators only")
 
 var errHistoryWords = errors.New("want GET with kind and name, and a since like " + time.RFC3339 + " if there is one")
 
@@ -32,9 +40,7 @@ func (a *Admin) serveHistory(w http.ResponseWriter, r *http.Request) {
 		Kind: query.Get(kindParameter), Namespace: query.Get(namespaceParameter), Name: query.Get(nameParameter),
 	}}
 	var err error
-	if since := query.Get(sinceParameter); since != "" {
-		q.Since, err = time.Parse(time.RFC3339Nano, since)
-	}
+	q.Since, err = timeIn(query, sinceParameter)
 	if err != nil || q.Kind == "" || q.Name == "" || r.Method != http.MethodGet {
 		http.Error(w, errHistoryWords.Error(), http.StatusBadRequest)
 		return
@@ -53,6 +59,51 @@ func (a *Admin) serveMoment(w http.ResponseWriter, r *http.Request) {
 	}
 	moment, err := a.config.Past.At(r.Context(), at)
 	tell(w, moment, err)
+}
+
+// serveDiff tells what happened between two times, of what the caller may list.
+func (a *Admin) serveDiff(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	span := past.Span{Kind: query.Get(kindParameter), Namespace: query.Get(namespaceParameter)}
+	var errs [2]error
+	span.From, errs[0] = timeIn(query, fromParameter)
+	span.To, errs[1] = timeIn(query, toParameter)
+	if errors.Join(errs[:]...) != nil || r.Method != http.MethodGet {
+		http.Error(w, errDiffWords.Error(), http.StatusBadRequest)
+		return
+	}
+	caller, _ := request.UserFrom(r.Context()) // mayAsk has seen it
+	answer, err := a.config.Past.Diff(r.Context(), caller, span)
+	tell(w, answer, err)
+}
+
+// servePurge removes what an object was. It is for administrators: whoever may delete an object could otherwise remove what they did to it.
+func (a *Admin) servePurge(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	q := named.Question{Kind: query.Get(kindParameter), Namespace: query.Get(namespaceParameter), Name: query.Get(nameParameter)}
+	caller, _ := request.UserFrom(r.Context()) // mayAsk has seen it
+	if !auth.IsAdmin(caller) {
+		http.Error(w, errPurgeMay.Error(), http.StatusForbidden)
+		return
+	}
+	if q.Kind == "" || q.Name == "" || r.Method != http.MethodPost {
+		http.Error(w, "want POST with kind and name", http.StatusBadRequest)
+		return
+	}
+	ctx := storage.WithOrigin(r.Context(), storage.Origin{User: caller.GetName(), RequestID: string(audit.GetAuditIDTruncated(r.Context()))})
+	answer, err := a.config.Past.Purge(ctx, q)
+	if err == nil {
+		a.config.Logger.Info("history is purged", "of", answer.Object.String(), "namespace", answer.Object.Namespace, "by", caller.GetName())
+	}
+	tell(w, answer, err)
+}
+
+// timeIn is the time in a parameter, zero if it is not there.
+func timeIn(query url.Values, name string) (time.Time, error) {
+	if query.Get(name) == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339Nano, query.Get(name))
 }
 
 func tell(w http.ResponseWriter, answer any, err error) {
@@ -85,6 +136,23 @@ func FetchHistory(ctx context.Context, config *rest.Config, q past.Question) (an
 func FetchMoment(ctx context.Context, config *rest.Config, at time.Time) (moment past.Moment, err error) {
 	query := url.Values{timeParameter: {at.UTC().Format(time.RFC3339Nano)}}
 	return moment, fetch(ctx, config, momentPath+"?"+query.Encode(), &moment)
+}
+
+// FetchDiff asks any server what happened between two times.
+func FetchDiff(ctx context.Context, config *rest.Config, s past.Span) (answer past.Difference, err error) {
+	query := url.Values{kindParameter: {s.Kind}, namespaceParameter: {s.Namespace}}
+	for name, at := range map[string]time.Time{fromParameter: s.From, toParameter: s.To} {
+		if !at.IsZero() {
+			query.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return answer, fetch(ctx, config, diffPath+"?"+query.Encode(), &answer)
+}
+
+// OrderPurge has a server remove what an object was, on all servers. The question is in the path, so that the audit log has it.
+func OrderPurge(ctx context.Context, config *rest.Config, q named.Question) (purged past.Purged, err error) {
+	query := url.Values{kindParameter: {q.Kind}, namespaceParameter: {q.Namespace}, nameParameter: {q.Name}}
+	return purged, callCluster(ctx, config, purgePath+"?"+query.Encode(), struct{}{}, &purged)
 }
 
 // fetch is a GET with JSON out. An answer other than 200 is a *Refusal.

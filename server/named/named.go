@@ -93,19 +93,27 @@ func (k Kinds) Tables(ctx context.Context) (map[schema.GroupResource]*storage.Ta
 
 // MayGet reports whether a caller may get an object, by the roles of now.
 func MayGet(ctx context.Context, judge authorizer.Authorizer, caller user.Info, o explain.Object) bool {
+	return May(ctx, judge, caller, "get", o)
+}
+
+// May reports whether a caller may do something with an object, or with all of its namespace if it has no name, by the roles of now.
+func May(ctx context.Context, judge authorizer.Authorizer, caller user.Info, verb string, o explain.Object) bool {
 	decision, _, err := judge.Authorize(ctx, authorizer.AttributesRecord{
-		User: caller, Verb: "get", Namespace: o.Namespace, APIGroup: o.Group, APIVersion: "*", Resource: o.Resource, Name: o.Name, ResourceRequest: true,
+		User: caller, Verb: verb, Namespace: o.Namespace, APIGroup: o.Group, APIVersion: "*", Resource: o.Resource, Name: o.Name, ResourceRequest: true,
 	})
 	return err == nil && decision == authorizer.DecisionAllow
 }
 
 // Forbidden is the refusal of a caller who may not get an object.
-func Forbidden(caller user.Info, o explain.Object) error {
+func Forbidden(caller user.Info, o explain.Object) error { return ForbiddenTo(caller, "get", o) }
+
+// ForbiddenTo is the refusal of a caller who may not do something.
+func ForbiddenTo(caller user.Info, verb string, o explain.Object) error {
 	where := "at the cluster scope"
 	if o.Namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", o.Namespace)
 	}
 	//lint:ignore ST1005 upstream's words
-	reason := fmt.Errorf("User %q cannot get resource %q in API group %q %s", caller.GetName(), o.Resource, o.Group, where)
+	reason := fmt.Errorf("User %q cannot %s resource %q in API group %q %s", caller.GetName(), verb, o.Resource, o.Group, where)
 	return apierrors.NewForbidden(schema.GroupResource{Group: o.Group, Resource: o.Resource}, o.Name, reason)
 }

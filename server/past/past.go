@@ -23,9 +23,8 @@ const (
 	changesMax = 1000
 	// newestTimeout is how long it is waited for the newest state; after it the answer is of what this server has.
 	newestTimeout = time.Second
-	// answersMax is how many answers are made at a time, on one server; each has up to history.changesBytesMax of values. More wait for
-	// as long as a request may take.
-	answersMax   = 2
+	// retrySeconds is when to ask again if one has his share of answers: readMax are made at a time, on one server, of tenants, each with
+	// up to history.changesBytesMax of values. More wait for as long as a request may take.
 	retrySeconds = 10
 	// answerBytesMax is how much the fields of one answer take, about: those of the newest changes. Of older ones they are counted.
 	answerBytesMax = 8 << 20
@@ -40,12 +39,11 @@ type Source struct {
 // Past answers questions. It is safe for concurrent use.
 type Past struct {
 	source Source
-	// turns has room for answersMax.
-	turns chan struct{}
+	turns  *turns
 }
 
 // New returns a Past.
-func New(s Source) *Past { return &Past{source: s, turns: make(chan struct{}, answersMax)} }
+func New(s Source) *Past { return &Past{source: s, turns: newTurns()} }
 
 // Question names an object, and since when its changes are wanted; zero: all that are kept.
 type Question struct {
@@ -121,7 +119,7 @@ func (p *Past) Answer(ctx context.Context, caller user.Info, q Question) (Answer
 	if began := table.NamespaceBegan(object.Namespace); after < began && !p.mayEverywhere(ctx, caller, object) {
 		after = began - 1 // a former namespace of the name was somebody else's
 	}
-	done, err := p.turn(ctx)
+	done, err := p.turn(ctx, caller)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -159,14 +157,16 @@ func (p *Past) mayEverywhere(ctx context.Context, caller user.Info, object expla
 	return named.MayGet(ctx, p.source.Authorizer, caller, object)
 }
 
-// turn waits until an answer may be made; the caller calls done.
-func (p *Past) turn(ctx context.Context) (done func(), err error) {
-	select {
-	case p.turns <- struct{}{}:
-		return func() { <-p.turns }, nil
-	case <-ctx.Done():
-		return nil, apierrors.NewTooManyRequests(history.ErrBusy.Error(), retrySeconds)
+// turn waits until an answer may be made for a caller, who calls done.
+func (p *Past) turn(ctx context.Context, caller user.Info) (done func(), err error) {
+	done, err = p.turns.take(ctx, caller)
+	switch {
+	case err == nil:
+		return done, nil
+	case ctx.Err() != nil:
+		err = history.ErrBusy
 	}
+	return nil, apierrors.NewTooManyRequests(err.Error(), retrySeconds)
 }
 
 // bytesOf is about what fields take in an answer.

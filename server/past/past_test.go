@@ -77,7 +77,7 @@ func world(t *testing.T) (*Past, *storage.Store) {
 	log := raftstoretest.NewLocal(state.Options{})
 	store := storage.New(log, kinds.NewScheme(), kinds.All())
 	kept, err := history.Open(history.Config{
-		Dir: t.TempDir(), Source: log, Retention: time.Hour, SizeBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
+		Dir: t.TempDir(), Source: log, Purges: storage.PurgesFolder(), Retention: time.Hour, SizeBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
