@@ -23,7 +23,7 @@ var commandGroups = []struct {
 	commands []string
 }{
 	{"Run a cluster", []string{"dev", "install", "uninstall", "server", "agent", "cri"}},
-	{"Use it", []string{"kubectl", "kubeconfig", "why", "what-if", "history", "at", "undelete", "loops", "ui"}},
+	{"Use it", []string{"kubectl", "kubeconfig", "why", "what-if", "history", "diff", "at", "undelete", "loops", "ui"}},
 	{"Look after it", []string{"cluster", "node", "net", "images", "token", "revoke", "rotate", "backup", "upgrade", "reset"}},
 	{"Test operators", []string{"envtest-assets", "testserver"}},
 	{"About setpoint", []string{"version", "completion", "help"}},

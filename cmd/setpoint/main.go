@@ -86,7 +86,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
 		newImages(), newCluster(), newNode(), newNet(), newUI(), newLoops(), newWhy(), newWhatIf(),
-		pastShell().History(), undelete.New(pastShell()), newAt(), newToken(), newRevoke(),
+		pastShell().History(), pastShell().Diff(), undelete.New(pastShell()), newAt(), newToken(), newRevoke(),
 		newRotate(), newBackup(), newUpgrade(),
 		newKubectl(), newKubeconfig(), newEnvtestAssets(), newTestServer(), newDemo(), newReset(),
 		newInstall(), newUninstall(), newVersion())

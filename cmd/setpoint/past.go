@@ -20,5 +20,5 @@ func pastShell() *past.Shell {
 // newAt embeds kubectl over a past that can only be read.
 func newAt() *cobra.Command {
 	run := func(args []string, change func(*rest.Config)) error { return runKubectl(args, change) }
-	return past.At(run, func(err error) error { return usageError{err} }, giveUp)
+	return past.At(run, completeKubectl, func(err error) error { return usageError{err} }, giveUp)
 }

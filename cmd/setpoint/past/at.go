@@ -21,8 +21,10 @@ var errAt = errors.New("name a time and what to read: run 'setpoint at 10m get p
 var readers = []string{"get", "describe"}
 
 // At is `setpoint at`. It runs kubectl with what is left of the arguments, over configurations that are changed; giveUp ends it with one
-// sentence.
-func At(kubectl func(args []string, change func(*rest.Config)) error, mistake func(error) error, giveUp func(error)) *cobra.Command {
+// sentence. Complete is kubectl's completion.
+func At(
+	kubectl func(args []string, change func(*rest.Config)) error, complete Complete, mistake func(error) error, giveUp func(error),
+) *cobra.Command {
 	return &cobra.Command{
 		Use:   "at TIME get|describe ...",
 		Short: "kubectl get and describe of a time that was",
@@ -34,6 +36,7 @@ func At(kubectl func(args []string, change func(*rest.Config)) error, mistake fu
 		Example: "  setpoint at '10 minutes ago' get pods -n shop -o wide\n  setpoint at 2h describe deploy/web\n" +
 			"  setpoint at 2026-03-04T10:30:00Z get cm settings -o yaml",
 		DisableFlagParsing: true,
+		ValidArgsFunction:  completeAt(complete),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
 				return cmd.Help()

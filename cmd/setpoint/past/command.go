@@ -73,6 +73,7 @@ func (s *Shell) History() *cobra.Command {
 	cmd = s.Finish(cmd)
 	cmd.Args = cobra.ArbitraryArgs // run judges them
 	cmd.ValidArgsFunction = s.CompleteObject
+	cmd.AddCommand(s.purge())
 	return cmd
 }
 
@@ -103,8 +104,8 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	p := printer{colors: o.Colors(cmd.OutOrStdout()), namespace: answer.Object.Namespace}
-	return o.Print(cmd.OutOrStdout(), o.output, answer, func(w io.Writer) error { return p.print(w, o.Escaped, answer) })
+	p := printer{lines: lines{escaped: o.Escaped, colors: o.Colors(cmd.OutOrStdout())}, namespace: answer.Object.Namespace}
+	return o.Print(cmd.OutOrStdout(), o.output, answer, func(w io.Writer) error { return p.print(w, answer) })
 }
 
 // QuestionOf reads the one argument KIND/NAME; mistake says what is wanted.

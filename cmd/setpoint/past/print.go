@@ -1,7 +1,6 @@
 package past
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,60 +21,39 @@ const (
 
 // printer prints changes.
 type printer struct {
-	colors    bool
+	lines
 	namespace string
 }
 
-// print escapes each line before it is coloured.
-func (p printer) print(w io.Writer, escaped func(io.Writer) io.Writer, a past.Answer) error {
-	var out bytes.Buffer
-	line := func(color, format string, args ...any) {
-		var text bytes.Buffer
-		fmt.Fprintf(escaped(&text), format, args...)
-		if p.colors && color != "" {
-			fmt.Fprintf(&out, "%s%s%s\n", color, text.String(), plain)
-			return
-		}
-		fmt.Fprintf(&out, "%s\n", text.String())
-	}
+func (p *printer) print(w io.Writer, a past.Answer) error {
 	if a.More {
-		line("", "older changes are kept, but only the newest %d are shown", len(a.Changes))
+		p.line("", "older changes are kept, but only the newest %d are shown", len(a.Changes))
 	}
 	for _, hole := range a.Missing {
-		line("", "this server's history is missing the changes after %d up to %d", hole.After, hole.Until)
+		p.line("", "this server's history is missing the changes after %d up to %d", hole.After, hole.Until)
 	}
 	uid := ""
 	for i := range a.Changes {
 		c := &a.Changes[i]
 		if uid != "" && c.UID != uid {
-			line("", "\nanother object of this name:")
+			p.line("", "\nanother object of this name:")
 		}
 		uid = c.UID
-		line(bold, "%s", p.headline(a.Object, c))
-		for _, f := range c.Fields {
-			if f.Before != nil {
-				line(red, "  - %s: %s", f.Path, valueOf(f.Before))
-			}
-			if f.After != nil {
-				line(green, "  + %s: %s", f.Path, valueOf(f.After))
-			}
-		}
-		if c.FieldsMore > 0 {
-			line("", "  and %d more fields", c.FieldsMore)
-		}
+		p.line(bold, "%s", p.headline(a.Object, c))
+		p.fields("  ", c.Fields, c.FieldsMore)
 		if c.Unknown != "" {
-			line("", "  ? %s", c.Unknown)
+			p.line("", "  ? %s", c.Unknown)
 		}
 	}
 	if len(a.Changes) == 0 {
-		line("", "%s did not change in that time", a.Object)
+		p.line("", "%s did not change in that time", a.Object)
 	}
-	_, err := w.Write(out.Bytes())
+	_, err := w.Write(p.out.Bytes())
 	return err
 }
 
 // headline is when, what, who and because of what.
-func (p printer) headline(o explain.Object, c *past.Change) string {
+func (p *printer) headline(o explain.Object, c *past.Change) string {
 	when := "at an unknown time"
 	if !c.Time.IsZero() {
 		when = c.Time.Local().Format(time.DateTime + ".000 MST")
@@ -90,7 +68,7 @@ func (p printer) headline(o explain.Object, c *past.Change) string {
 	return text + fmt.Sprintf(", revision %d", c.ResourceVersion) + p.because(o, c.Cause)
 }
 
-func (p printer) because(o explain.Object, cause *past.Cause) string {
+func (p *printer) because(o explain.Object, cause *past.Cause) string {
 	switch {
 	case cause == nil:
 		return ""

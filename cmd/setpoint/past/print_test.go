@@ -41,7 +41,8 @@ at an unknown time  Deployment/web changed by bob with kubectl, revision 7
 `
 	for _, colors := range []bool{false, true} {
 		var out strings.Builder
-		err := printer{colors: colors, namespace: "n"}.print(&out, func(w io.Writer) io.Writer { return marked{w} }, answer)
+		p := printer{lines: lines{escaped: func(w io.Writer) io.Writer { return marked{w} }, colors: colors}, namespace: "n"}
+		err := p.print(&out, answer)
 		got := out.String()
 		if colors {
 			if !strings.Contains(got, red+"  - a: ") || !strings.Contains(got, green+"  + a: 1"+plain) {

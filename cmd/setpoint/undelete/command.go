@@ -53,6 +53,7 @@ func New(s *shell.Shell) *cobra.Command {
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
 	cmd.Args = cobra.ArbitraryArgs // run judges them
+	cmd.ValidArgsFunction = s.CompleteDeleted
 	return cmd
 }
 
