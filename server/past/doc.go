@@ -8,5 +8,5 @@
 // named that the caller may get. Values of Secrets are not in differences. An answer has at most changesMax changes,
 // each with at most fieldsMax fields of valueRunesMax runes.
 //
-// Tested over storage in memory, and through the binary by the script history.
+// Tested over storage in memory, and through the binary by the scripts history, diff and purge.
 package past
