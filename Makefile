@@ -65,8 +65,8 @@ bench: build ## measure start, memory and reactions; beside the raw disk of the 
 bench-compare: build ## measure two builds in turn and print the ratios: OLD=commit ROUNDS=5 WHAT="write read"
 	OLD=$(OLD) ROUNDS=$(ROUNDS) WHAT="$(WHAT)" RESULTS=$(RESULTS) test/bench/compare.sh
 
-consistency: build ## examine the servers under faults, and pods beside them: DURATION=5m SEED= FAULTS= LEADER_KILLS= LINGER=
-	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) LINGER=$(LINGER) RATE=$(RATE) KEEP=$(KEEP) test/consistency.sh
+consistency: build ## examine the servers under faults, and pods beside them: DURATION=5m SEED= FAULTS= LEADER_KILLS= LINGER= SERVERS=5 OTHER=file GAP_MAX=2s
+	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) LINGER=$(LINGER) RATE=$(RATE) SERVERS=$(SERVERS) OTHER=$(OTHER) GAP_MAX=$(GAP_MAX) KEEP=$(KEEP) test/consistency.sh
 
 consistency-compose: ## the same on the containers of make compose-up
 	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) KEEP=$(KEEP) test/consistency.sh

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Examines three servers under faults, from outside (test/consistency). The table at the end says
+# Examines servers under faults, from outside (test/consistency). The table at the end says
 # what was done and found; with violations it exits 1 and keeps histories, data and logs.
 #
 #   DURATION=5m      how long calm and faults last together (1h: a night)
 #   SEED=...         of faults and operations; default: the time
+#   SERVERS=5        how many; default: 3
+#   OTHER=FILE       another build, which every second server runs
+#   GAP_MAX=2s       fail if a fault of one server holds up writes for longer, 1 of 100 times left out
 #   FAULTS=kill,cut  first letters of the faults wanted; default: all that are possible here
 #   LEADER_KILLS=100 kill so many leaders, nothing else, however long it takes
 #   LINGER=60s       how long each fault lasts: long enough for nodes to be taken for lost
@@ -26,5 +29,6 @@ if [[ ${CLUSTER:-} == compose ]]; then
 fi
 CGO_ENABLED=0 go test -count=1 -timeout 24h "${what[@]}" -v ./test/consistency -args "${binary[@]}" \
   -keep "$keep" -duration "${DURATION:-5m}" -seed "${SEED:-$(date +%s)}" \
-  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -linger "${LINGER:-0s}" -rate "${RATE:-0}" -whole
+  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -linger "${LINGER:-0s}" -rate "${RATE:-0}" -whole \
+  -servers "${SERVERS:-3}" -gap-max "${GAP_MAX:-0s}" -other "${OTHER:-}"
 [[ -n ${KEEP:-} ]] || rm -rf "$keep" # only of a good run

@@ -26,5 +26,5 @@ func TestCompose(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	examine(t, servers, *keep)
+	examine(t, servers, Config{Dir: *keep, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Linger: *linger, Rate: *rate}, *faults)
 }

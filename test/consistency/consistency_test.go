@@ -23,6 +23,9 @@ var (
 	rate        = flag.Int("rate", 400, "operations a second; 0: as many as go")
 	linger      = flag.Duration("linger", 0, "how long each fault lasts; 0: a few seconds")
 	whole       = flag.Bool("whole", false, "with a disk that loses power, and with an act of backup and restore")
+	count       = flag.Int("servers", cluster.ServersMin, "how many servers, 3 to 5")
+	gapMax      = flag.Duration("gap-max", 0, "how long writes may be held up by a fault of one server, 99 of 100 times; 0: only as Report.bound says")
+	other       = flag.String("other", "", "another build of setpoint, which every second server runs; empty: none")
 	binary      = flag.String("binary", "", "setpoint to examine; empty: built from here")
 	keep        = flag.String("keep", "", "folder for logs, data and histories; empty: a temporary one")
 )
@@ -34,8 +37,23 @@ func TestConsistency(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	servers, err := cluster.NewProcesses(cluster.Config{
-		Binary: build(t), Dir: dir, Power: *whole, KubeletConfig: filepath.Join(root(t), "deploy", "kubelet-shared-disk.yaml")})
+	with := cluster.Config{Binary: build(t), Other: *other, Servers: *count, Dir: dir, Power: *whole,
+		KubeletConfig: filepath.Join(root(t), "deploy", "kubelet-shared-disk.yaml")}
+	examine(t, start(t, with), Config{Dir: dir, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Linger: *linger, Rate: *rate,
+		Restore: *whole, GapMax: *gapMax}, *faults)
+}
+
+// TestFive examines five servers for a short time: two are lost at once, and one is replaced, while clients write.
+func TestFive(t *testing.T) {
+	dir := t.TempDir()
+	examine(t, start(t, cluster.Config{Binary: build(t), Servers: cluster.ServersMax, Dir: dir}),
+		Config{Dir: dir, Duration: 20 * time.Second, Seed: *seed, Rate: 200}, "kill-minority,replace-any")
+}
+
+// start makes the servers, which end with the test.
+func start(t *testing.T, with cluster.Config) *cluster.Processes {
+	t.Helper()
+	servers, err := cluster.NewProcesses(with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,15 +65,15 @@ func TestConsistency(t *testing.T) {
 	if servers.Lacks != nil {
 		t.Logf("without faults of networks and disks, and without agents: %v", servers.Lacks)
 	}
-	examine(t, servers, dir)
+	return servers
 }
 
-func examine(t *testing.T, servers cluster.Cluster, dir string) {
+// examine runs one configuration on a cluster, with the faults whose names begin with these.
+func examine(t *testing.T, servers cluster.Cluster, cfg Config, faults string) {
 	t.Helper()
-	cfg := Config{Cluster: servers, Dir: dir, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Linger: *linger, Rate: *rate, Restore: *whole}
-	cfg.Log = func(format string, args ...any) { t.Logf(format, args...) }
-	if *faults != "" {
-		cfg.Faults = strings.Split(*faults, ",")
+	cfg.Cluster, cfg.Log = servers, func(format string, args ...any) { t.Logf(format, args...) }
+	if faults != "" {
+		cfg.Faults = strings.Split(faults, ",")
 	}
 	report, err := Run(context.WithoutCancel(t.Context()), cfg)
 	if err != nil {
@@ -63,8 +81,8 @@ func examine(t *testing.T, servers cluster.Cluster, dir string) {
 	}
 	fmt.Print(report)
 	if report.Bad() > 0 {
-		t.Errorf("%d violations; histories, data and logs are in %s\nagain: make consistency DURATION=%v SEED=%d FAULTS=%s LEADER_KILLS=%d LINGER=%v RATE=%d",
-			report.Bad(), dir, *duration, *seed, *faults, *leaderKills, *linger, *rate)
+		t.Errorf("%d violations; histories, data and logs are in %s\nagain: make consistency DURATION=%v SEED=%d FAULTS=%s SERVERS=%d LEADER_KILLS=%d LINGER=%v RATE=%d",
+			report.Bad(), cfg.Dir, cfg.Duration, cfg.Seed, faults, servers.Size(), cfg.LeaderKills, cfg.Linger, cfg.Rate)
 	}
 }
 

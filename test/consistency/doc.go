@@ -4,8 +4,8 @@
 // It owns the run: three acts (calm, faults, heal) on a cluster.Cluster, cut into epochs that are
 // checked while the next one runs, so that memory stays bounded however long it lasts. A run
 // with too little traffic in the calm act fails: nothing was examined. In the heal act every server
-// must take a write and all must hold the same state within nemesis.SettleTimeout. As root there are agents, too, and a pod on each,
-// which must live through all of it.
+// must take a write and all must hold the same state within nemesis.SettleTimeout. What each fault cost clients is
+// bounded (bounds.go). As root there are agents, too, and a pod on each, which must live through all of it.
 //
 // test/consistency.sh (`make consistency`) runs it long, with flags; `go test` runs a short form. A run
 // that finds something keeps histories, logs and the command that repeats it.

@@ -30,8 +30,9 @@ type Report struct {
 	pods     int  // on nodes, to which nothing is done
 	equal    bool // state hashes
 	restored bool
-	acks     map[int64][]int64 // by epoch's first call: returns of acknowledged writes
+	marks    [][]mark // of each epoch
 	streams  int
+	past     int // lists of a moment in the past
 }
 
 func (r *Report) find(format string, args ...any) {
@@ -45,22 +46,20 @@ func (r *Report) add(e *history.Epoch, results []check.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.Operations == nil {
-		r.Operations, r.Outcomes, r.acks = map[history.Kind]int{}, map[history.Outcome]int{}, map[int64][]int64{}
+		r.Operations, r.Outcomes = map[history.Kind]int{}, map[history.Outcome]int{}
 		r.Checks = make([]check.Result, len(results))
 	}
 	r.epochs++
 	r.streams += len(e.Streams)
-	var acks []int64
 	for i := range e.Ops {
 		op := &e.Ops[i]
 		r.Operations[op.Kind]++
 		r.Outcomes[op.Outcome]++
-		if op.Writes() && op.Outcome == history.OK {
-			acks = append(acks, op.Return)
+		if op.Level == history.Exact && op.Outcome == history.OK {
+			r.past++
 		}
 	}
-	slices.Sort(acks)
-	r.acks[int64(r.epochs)] = acks
+	r.marks = append(r.marks, marksOf(e))
 	for i, result := range results {
 		r.Checks[i].Checker = result.Checker
 		r.Checks[i].Checked += result.Checked
@@ -109,14 +108,25 @@ func (r *Report) WriteGaps() []time.Duration {
 		if i+1 < len(r.Faults) {
 			until = min(until, r.Faults[i+1].Start)
 		}
-		for _, acks := range r.acks {
-			if gap, ok := gapAround(acks, fault.Start, until); ok {
+		for _, marks := range r.marks {
+			if gap, ok := gapAround(acksOf(marks), fault.Start, until); ok {
 				gaps = append(gaps, gap)
 			}
 		}
 	}
 	slices.Sort(gaps)
 	return gaps
+}
+
+// acksOf are the ends of acknowledged writes, in order.
+func acksOf(marks []mark) []int64 {
+	var acks []int64
+	for _, m := range marks {
+		if m.wrote {
+			acks = append(acks, m.end)
+		}
+	}
+	return acks
 }
 
 // gapAround is the longest time without an acknowledgement that begins before until and ends after at.
@@ -136,12 +146,12 @@ func gapAround(acks []int64, at, until int64) (time.Duration, bool) {
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "operations  %d in %v, %d epochs, %d streams of watches, seed %d\n", r.Total(), r.took.Round(time.Second), r.epochs, r.streams, r.Seed)
-	fmt.Fprintf(&b, "  kinds     %s\n  outcomes  %s\n", counts(r.Operations), counts(r.Outcomes))
+	fmt.Fprintf(&b, "  kinds     %s, of which %d lists of the past\n  outcomes  %s\n", counts(r.Operations), r.past, counts(r.Outcomes))
 	kinds := map[string]int{}
 	for _, fault := range r.Faults {
 		kinds[fault.Name]++
 	}
-	fmt.Fprintf(&b, "faults      %d of %d kinds\n  %s\n", len(r.Faults), len(kinds), counts(kinds))
+	fmt.Fprintf(&b, "faults      %d of %d kinds\n  %s\n%s", len(r.Faults), len(kinds), counts(kinds), r.costTable())
 	if gaps := r.WriteGaps(); len(gaps) > 0 {
 		fmt.Fprintf(&b, "write gap   %d leader kills: p50 %v, max %v\n", len(gaps), gaps[len(gaps)/2].Round(time.Millisecond), gaps[len(gaps)-1].Round(time.Millisecond))
 	}

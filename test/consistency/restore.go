@@ -34,23 +34,23 @@ func (r *run) restore(ctx context.Context) error {
 	}
 	r.Log("restore: backup, one more write, and all servers anew")
 	file := filepath.Join(r.Dir, "consistency.backup")
-	namespace := fmt.Sprintf("epoch-%d", r.epochs)
-	before, err := workload.Look(ctx, r.Cluster, 0, namespace, nemesis.SettleTimeout)
+	namespace, kind := fmt.Sprintf("epoch-%d", r.epochs), workload.KindOf(r.epochs)
+	before, err := workload.Look(ctx, r.Cluster, 0, kind, namespace, nemesis.SettleTimeout)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(servers.Backup(file), workload.Touch(ctx, r.Cluster, 0, "after-backup", nemesis.SettleTimeout)); err != nil {
 		return err
 	}
-	last, err := workload.Look(ctx, r.Cluster, 0, namespace, nemesis.SettleTimeout)
+	last, err := workload.Look(ctx, r.Cluster, 0, kind, namespace, nemesis.SettleTimeout)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(servers.Restore(file), nemesis.Settle(ctx, r.Cluster)); err != nil {
 		return err
 	}
-	for i := range cluster.Servers {
-		after, err := workload.Look(ctx, r.Cluster, i, namespace, nemesis.SettleTimeout)
+	for i := range r.Cluster.Size() {
+		after, err := workload.Look(ctx, r.Cluster, i, kind, namespace, nemesis.SettleTimeout)
 		switch {
 		case err != nil:
 			return err
@@ -58,7 +58,7 @@ func (r *run) restore(ctx context.Context) error {
 			return fmt.Errorf("%w: %v, were %v", errGone, after.Items, before.Items)
 		case after.Revision <= last.Revision:
 			return fmt.Errorf("%w: %d after %d", errBack, after.Revision, last.Revision)
-		case !workload.Forgotten(ctx, r.Cluster, i, namespace, last.Revision):
+		case !workload.Forgotten(ctx, r.Cluster, i, kind, namespace, last.Revision):
 			return fmt.Errorf("%w: %d at %s", errKnown, last.Revision, cluster.Name(i))
 		}
 	}

@@ -43,8 +43,10 @@ type Config struct {
 	Linger time.Duration
 	// Restore adds an act: all servers are made anew of a backup.
 	Restore bool
-	Rate    int // operations a second; 0: as many as go
-	Log     func(format string, args ...any)
+	// GapMax, if not 0, bounds the gaps in writes around the faults of one server; see Report.bound.
+	GapMax time.Duration
+	Rate   int // operations a second; 0: as many as go
+	Log    func(format string, args ...any)
 }
 
 // run is one that runs.
@@ -64,7 +66,7 @@ type run struct {
 // means that the run itself could not be made.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &run{Config: cfg, clock: history.NewClock(), report: &Report{Seed: cfg.Seed}}
-	for i := range cluster.Servers {
+	for i := range cfg.Cluster.Size() {
 		if err := cfg.Cluster.Start(i); err != nil {
 			return nil, err
 		}
@@ -93,6 +95,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r.checks.Wait()
 	r.report.took = time.Duration(r.clock.Now())
 	r.report.faults(r.nemesis)
+	r.report.bound(r.GapMax)
 	return r.report, errors.Join(ctx.Err(), history.SaveFaults(filepath.Join(cfg.Dir, "faults.jsonl"), r.nemesis.Done))
 }
 
@@ -162,7 +165,7 @@ func (r *run) epoch(ctx context.Context, length time.Duration) int {
 // epochUntil runs an epoch, whose clients end with working, and has it checked. It returns the number of its operations.
 func (r *run) epochUntil(ctx, working context.Context, length time.Duration) int {
 	r.epochs++
-	epoch := workload.Epoch{Cluster: r.Cluster, Clock: r.clock, Namespace: fmt.Sprintf("epoch-%d", r.epochs), Seed: r.Seed + uint64(r.epochs),
+	epoch := workload.Epoch{Cluster: r.Cluster, Clock: r.clock, Namespace: fmt.Sprintf("epoch-%d", r.epochs), Kind: workload.KindOf(r.epochs), Seed: r.Seed + uint64(r.epochs),
 		Length: length, Rate: r.Rate, SettleTimeout: 2 * nemesis.SettleTimeout}
 	e, err := epoch.Run(ctx, working)
 	if err != nil {
@@ -202,7 +205,7 @@ func (r *run) examine(e *history.Epoch) {
 
 // allWrite: every server takes a write.
 func (r *run) allWrite(ctx context.Context) error {
-	for i := range cluster.Servers {
+	for i := range r.Cluster.Size() {
 		if err := workload.Touch(ctx, r.Cluster, i, fmt.Sprintf("healed-%d", i+1), nemesis.SettleTimeout); err != nil {
 			return err
 		}
@@ -245,7 +248,7 @@ type stateAt struct {
 // stateHashes asks all servers, and says who holds what.
 func stateHashes(ctx context.Context, c cluster.Cluster) (map[stateAt]string, error) {
 	hashes := map[stateAt]string{}
-	for i := range cluster.Servers {
+	for i := range c.Size() {
 		status, err := cluster.Ask(ctx, c, i)
 		if err != nil {
 			return hashes, err

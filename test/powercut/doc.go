@@ -7,6 +7,8 @@
 // reaches the disk after that. Names (create, rename, remove) are durable at once; so
 // this finds a missing sync of a file, not one of a directory.
 //
+// Syncs can also be made slow, or to fail.
+//
 // Its tests run the store on it in a process of its own: that process maps the files
 // into memory, and a page fault that this one had to answer could wait for itself.
 // They prove that nothing acknowledged is lost, whatever the instant; and that the

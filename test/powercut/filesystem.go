@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -20,9 +21,12 @@ type FileSystem struct {
 
 	// mu is held for reading by every change, for writing by the cut, so that a
 	// change is before the cut or does not happen.
-	mu    sync.RWMutex
-	cut   bool
-	files map[*node]struct{} // those with contents in memory
+	mu  sync.RWMutex
+	cut bool
+	// syncTime and syncError are what every sync takes and fails with: nothing, unless SlowSyncs or FailSyncs was called.
+	syncTime  time.Duration
+	syncError syscall.Errno
+	files     map[*node]struct{} // those with contents in memory
 }
 
 // Mount shows the directory disk at the directory mountPoint. It needs root.
@@ -62,6 +66,31 @@ func (f *FileSystem) Cut(seed uint64) error {
 		}
 	}
 	return nil
+}
+
+// SlowSyncs makes every sync from now on take so long; 0 ends it. Syncs under way keep their time.
+func (f *FileSystem) SlowSyncs(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.syncTime = d
+}
+
+// FailSyncs makes every sync from now on fail and bring nothing to the disk; 0 ends it.
+func (f *FileSystem) FailSyncs(errno syscall.Errno) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.syncError = errno
+}
+
+// trouble waits as long as a sync takes, without a lock, and says what it fails with.
+func (f *FileSystem) trouble() syscall.Errno {
+	f.mu.RLock()
+	d := f.syncTime
+	f.mu.RUnlock()
+	time.Sleep(d)
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.syncError
 }
 
 // Unmount waits for nobody: the processes that used the files must have ended.

@@ -160,6 +160,9 @@ func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.En
 // Fsync is where what was written becomes durable; fdatasync comes here too. A
 // directory has nothing left to do.
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
+	if errno := n.system.trouble(); errno != 0 {
+		return errno
+	}
 	return n.system.change(func() syscall.Errno {
 		n.mu.Lock()
 		defer n.mu.Unlock()

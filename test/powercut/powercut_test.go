@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -21,6 +22,31 @@ func TestMain(m *testing.M) {
 		os.Exit(runChild(dir, os.Getenv(childRound)))
 	}
 	os.Exit(m.Run())
+}
+
+// TestSyncsFail: what a sync failed to bring to the disk is not there, and the next one brings it.
+func TestSyncsFail(t *testing.T) {
+	disk, mountPoint := mountable(t)
+	system := mount(t, disk, mountPoint)
+	file, err := os.Create(filepath.Join(mountPoint, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, []byte("written"))
+	for _, c := range []struct {
+		errno syscall.Errno
+		want  string
+	}{{syscall.EIO, ""}, {0, "written"}} {
+		system.FailSyncs(c.errno)
+		if err := file.Sync(); (err == nil) != (c.errno == 0) {
+			t.Errorf("with the error %v a sync says %v", c.errno, err)
+		}
+		if left, err := os.ReadFile(filepath.Join(disk, "f")); err != nil || string(left) != c.want {
+			t.Errorf("with the error %v %q is on the disk: %v", c.errno, left, err)
+		}
+	}
+	_ = file.Close()
+	unmount(t, system)
 }
 
 // TestOnlyWhatWasSyncedSurvives proves that the layer loses what it should.

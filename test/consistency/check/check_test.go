@@ -225,7 +225,15 @@ func TestPlantedViolations(t *testing.T) {
 			s.op(history.Op{Kind: history.Get, Key: "k0", ID: "old", Outcome: history.OK, Level: history.AtLeast,
 				Minimum: s.revision, Revision: s.find("w8").Revision, Value: "w8"})
 		}, "witness"},
-		"stale list":                      {func(s *story) { s.op(*s.find("l100")); s.last().ID = "l" }, "witness"},
+		"stale list": {func(s *story) { s.op(*s.find("l100")); s.last().ID = "l" }, "witness"},
+		"list of the past": {func(s *story) {
+			s.op(*s.find("l100"))
+			s.last().ID, s.last().Level = "past", history.Exact
+		}, ""},
+		"list of another moment": {func(s *story) {
+			s.op(*s.find("l100"))
+			s.last().ID, s.last().Level, s.last().Revision = "past", history.Exact, s.revision
+		}, "lists"},
 		"list lacks an object":            {func(s *story) { s.find("l100").Items = s.find("l100").Items[1:] }, "lists"},
 		"list of two cuts":                {func(s *story) { s.find("l100").Items[1].Value = "w1" }, "lists"},
 		"event missed":                    {func(s *story) { s.drop(1, 4) }, "watches"},

@@ -9,7 +9,7 @@ import (
 )
 
 // Lists replays the log up to each list's revision: the list must be exactly what was there,
-// whatever server gave which page of it.
+// whatever server gave which page of it, and however long ago it was.
 func Lists(e *history.Epoch, log *Log) Result {
 	r := Result{Checker: "lists: one cut, all pages"}
 	var lists []*history.Op

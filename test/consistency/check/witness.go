@@ -81,6 +81,8 @@ func (w *witness) allows(op *history.Op) func(v *Version) bool {
 	switch {
 	case op.Outcome == history.Refused || op.Outcome == history.Unknown:
 		return nil
+	case op.Level == history.Exact:
+		return nil // of a moment that the client chose: Lists replays it
 	case op.Outcome == history.OK && op.Kind == history.Delete && w.point(op) == 0:
 		return nil // lost: Writes says so
 	case op.Outcome == history.OK && op.Kind == history.Get:

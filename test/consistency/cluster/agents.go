@@ -31,7 +31,7 @@ func (p *Processes) startAgents() error {
 		return err
 	}
 	var servers []string
-	for i := range Servers {
+	for i := range p.cfg.Servers {
 		servers = append(servers, net.JoinHostPort(serverIP(i), fmt.Sprint(serverPort)))
 	}
 	for i := range Nodes {

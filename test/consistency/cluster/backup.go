@@ -6,25 +6,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // Backup writes all objects to a file, by `setpoint backup create`.
 func (p *Processes) Backup(file string) error {
-	return p.setpoint("backup", "create", file, "--kubeconfig", filepath.Join(p.trust(), "admin.kubeconfig"))
+	return p.setpoint("backup", "create", file, "--kubeconfig", p.admin())
 }
 
 // Restore makes all servers anew from a file, by `setpoint backup restore`, and
 // starts them. Their data is gone.
 func (p *Processes) Restore(file string) error {
 	var err error
-	for i := range Servers {
+	for i := range p.cfg.Servers {
 		err = errors.Join(err, p.Stop(i), empty(p.DataDir(i)))
 	}
-	for i := range Servers {
+	p.replaced = [ServersMax]bool{} // a restored cluster has the servers that it began with
+	for i := range p.cfg.Servers {
 		err = errors.Join(err, p.setpoint("backup", "restore", file, "--name", Name(i), "--data-dir", p.DataDir(i),
-			"--initial-servers", p.peers, "--trust-dir", p.trust()))
+			"--initial-servers", strings.Join(p.peers, ","), "--trust-dir", p.trust()))
 	}
-	for i := range Servers {
+	for i := range p.cfg.Servers {
 		err = errors.Join(err, p.Start(i))
 	}
 	return err

@@ -15,10 +15,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Servers is how many there are; Nodes is how many agents, where a cluster has some.
+// The sizes of clusters: with ServersMin one server may be missing, with ServersMax two.
 const (
-	Servers = 3
-	Nodes   = 3
+	ServersMin = 3
+	ServersMax = 5
+	// Nodes is how many agents there are, where a cluster has some.
+	Nodes = 3
 )
 
 // An Ability is something that not every form of cluster can do.
@@ -30,19 +32,23 @@ const (
 	Unplug  Ability = "unplug"  // Unplug and Plug
 	Files   Ability = "files"   // DataDir is a folder of this machine
 	Disk    Ability = "disk"    // server SmallDisk has a small file system of its own
-	Power   Ability = "power"   // CutPower
+	Power   Ability = "power"   // CutPower, SlowSyncs, FailSyncs
 	Clock   Ability = "clock"   // PID is a process of this machine which may be traced
+	Members Ability = "members" // Remove and Join
+	Spare   Ability = "spare"   // two servers may be missing at once
 	Agents  Ability = "agents"  // Nodes real agents, which reach every server that is not unplugged
 )
 
 // SmallDisk is the server whose disk can be filled.
-const SmallDisk = Servers - 1
+const SmallDisk = 2
 
 // A Pair is a direction: packets from one server to another.
 type Pair struct{ From, To int }
 
-// A Cluster is three servers, numbered from 0.
+// A Cluster is ServersMin servers or more, numbered from 0.
 type Cluster interface {
+	// Size is how many servers there are; it never changes.
+	Size() int
 	Can(a Ability) bool
 	// URL is where the API of a server answers, reached through Dial with TLS.
 	URL(i int) string
@@ -70,6 +76,14 @@ type Cluster interface {
 	// CutPower takes the power from PowerServer, which ends; the seed says which of the writes that were
 	// not synced survive.
 	CutPower(seed uint64) error
+	// SlowSyncs makes every sync of PowerServer's disk take so long, FailSyncs fail with EIO; 0 and false end it.
+	SlowSyncs(d time.Duration) error
+	FailSyncs(fail bool) error
+
+	// Remove ends a server's membership, its process, and what is on its disk; Join makes a new server of the same name and
+	// address a member.
+	Remove(i int) error
+	Join(i int) error
 
 	DataDir(i int) string
 	PID(i int) int
@@ -137,7 +151,7 @@ var errNoLeader = errors.New("no server knows a leader that leads")
 // Leader finds the server that leads, by its own word and the newest term.
 func Leader(ctx context.Context, c Cluster) (int, error) {
 	leader, term := -1, uint64(0)
-	for i := range Servers {
+	for i := range c.Size() {
 		if !c.Running(i) {
 			continue
 		}
@@ -165,14 +179,14 @@ func nameOf(id string) string {
 
 // access is what is needed to talk to the servers.
 type access struct {
-	urls [Servers]string
+	urls []string
 	tls  *tls.Config
 }
 
-// readAccess reads the kubeconfigs of a trust folder.
-func readAccess(trust string) (*access, error) {
-	a := &access{}
-	for i := range Servers {
+// readAccess reads the kubeconfigs of so many servers in a trust folder.
+func readAccess(trust string, servers int) (*access, error) {
+	a := &access{urls: make([]string, servers)}
+	for i := range a.urls {
 		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(trust, Name(i)+".kubeconfig"))
 		if err != nil {
 			return nil, err
@@ -186,6 +200,9 @@ func readAccess(trust string) (*access, error) {
 	a.tls.NextProtos = []string{"http/1.1"}
 	return a, nil
 }
+
+// Size implements Cluster.
+func (a *access) Size() int { return len(a.urls) }
 
 // URL implements Cluster.
 func (a *access) URL(i int) string { return a.urls[i] }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // Compose is a Cluster of containers, brought up by `make compose-up` and taken down by who did that.
@@ -22,7 +23,7 @@ var errNotHere = errors.New("containers cannot do that")
 // NewCompose finds the containers, whose names are the servers' with a prefix (in Compose
 // none). Keys and kubeconfigs are in trust (.compose).
 func NewCompose(trust, prefix string) (*Compose, error) {
-	a, err := readAccess(trust)
+	a, err := readAccess(trust, ServersMin)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +127,20 @@ func (*Compose) Lose(int) error { return errNotHere }
 // Mend implements Cluster.
 func (*Compose) Mend() error { return nil }
 
+// Remove implements Cluster.
+func (*Compose) Remove(int) error { return errNotHere }
+
+// Join implements Cluster.
+func (*Compose) Join(int) error { return errNotHere }
+
 // CutPower implements Cluster.
 func (*Compose) CutPower(uint64) error { return errNotHere }
+
+// SlowSyncs implements Cluster.
+func (*Compose) SlowSyncs(time.Duration) error { return errNotHere }
+
+// FailSyncs implements Cluster.
+func (*Compose) FailSyncs(bool) error { return errNotHere }
 
 // DataDir implements Cluster.
 func (*Compose) DataDir(int) string { return "" }
@@ -138,7 +151,7 @@ func (*Compose) PID(int) int { return 0 }
 // Close implements Cluster. The containers stay, all running.
 func (c *Compose) Close() error {
 	var err error
-	for i := range Servers {
+	for i := range c.Size() {
 		err = errors.Join(err, c.Resume(i), c.Start(i))
 	}
 	return err

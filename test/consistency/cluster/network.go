@@ -19,8 +19,9 @@ import (
 // which the clients dial. Its addresses are known nowhere else, so that many of
 // them can be on one machine. Servers filter what comes in, by where it comes from.
 type network struct {
-	prefix string
-	made   []string // namespaces beside the hub
+	servers int
+	prefix  string
+	made    []string // namespaces beside the hub
 }
 
 const (
@@ -33,8 +34,8 @@ const (
 
 func serverIP(i int) string { return fmt.Sprintf("10.213.0.%d", i+1) }
 
-func newNetwork() (*network, error) {
-	n := &network{prefix: namePrefix + strconv.Itoa(os.Getpid())}
+func newNetwork(servers int) (*network, error) {
+	n := &network{servers: servers, prefix: namePrefix + strconv.Itoa(os.Getpid())}
 	if err := sweep(); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func newNetwork() (*network, error) {
 		"ip -n "+n.hub()+" link add hub type bridge",
 		"ip -n "+n.hub()+" addr add "+hubIP+"/24 dev hub",
 		"ip -n "+n.hub()+" link set hub up")
-	for i := range Servers {
+	for i := range n.servers {
 		if err == nil {
 			err = n.connect(n.server(i), port(i), serverIP(i))
 		}
@@ -95,7 +96,7 @@ func (n *network) rules(i int, rules []string) error {
 
 func (n *network) cut(pairs []Pair) error {
 	var err error
-	for i := range Servers {
+	for i := range n.servers {
 		var rules []string
 		for _, pair := range pairs {
 			if pair.To == i {
@@ -109,12 +110,12 @@ func (n *network) cut(pairs []Pair) error {
 
 func (n *network) lose(percent int) error {
 	var servers []string
-	for i := range Servers {
+	for i := range n.servers {
 		servers = append(servers, serverIP(i))
 	}
 	rule := fmt.Sprintf("ip saddr { %s } numgen random mod 100 < %d drop", strings.Join(servers, ", "), percent)
 	var err error
-	for i := range Servers {
+	for i := range n.servers {
 		err = errors.Join(err, n.rules(i, []string{rule}))
 	}
 	return err

@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"os"
+	"syscall"
+	"time"
 
 	"github.com/setpoint-io/setpoint/test/powercut"
 )
@@ -35,6 +37,28 @@ func (p *Processes) CutPower(seed uint64) error {
 	}
 	err := p.power.Cut(seed)
 	return errors.Join(err, p.Kill(PowerServer), p.power.Unmount(), p.powerOn())
+}
+
+// SlowSyncs implements Cluster.
+func (p *Processes) SlowSyncs(d time.Duration) error {
+	if p.power == nil {
+		return errNoPower
+	}
+	p.power.SlowSyncs(d)
+	return nil
+}
+
+// FailSyncs implements Cluster.
+func (p *Processes) FailSyncs(fail bool) error {
+	if p.power == nil {
+		return errNoPower
+	}
+	errno := syscall.Errno(0)
+	if fail {
+		errno = syscall.EIO
+	}
+	p.power.FailSyncs(errno)
+	return nil
 }
 
 var errNoPower = errors.New("there is no file system that loses power")

@@ -29,8 +29,11 @@ const (
 
 // A Config says where processes live.
 type Config struct {
-	Binary string // setpoint
-	Dir    string // for data, logs and keys
+	Binary  string // setpoint
+	Servers int    // from ServersMin to ServersMax
+	// Other, if not empty, is another build of setpoint, which every second server runs.
+	Other string
+	Dir   string // for data, logs and keys
 	// Power puts the data of PowerServer on a file system that can lose its power,
 	// which makes it slower.
 	Power bool
@@ -45,13 +48,15 @@ type Processes struct {
 	Lacks   error
 	cfg     Config
 	network *network // nil: all on the loopback address
-	peers   string   // --initial-servers
+	peers   []string // --initial-servers
 	disk    bool     // SmallDisk has a file system of its own
 	power   *powercut.FileSystem
 	agents  []*process
 
 	mu      sync.Mutex
-	servers [Servers]*process
+	servers [ServersMax]*process
+	// replaced are those that joined in the place of one that was removed.
+	replaced [ServersMax]bool
 }
 
 // process is one run of a server or an agent.
@@ -62,18 +67,20 @@ type process struct {
 
 // NewProcesses makes keys and, as root, the network and agents in it. Start starts the servers.
 func NewProcesses(cfg Config) (*Processes, error) {
+	if cfg.Servers < ServersMin || cfg.Servers > ServersMax {
+		return nil, errServers
+	}
 	p := &Processes{cfg: cfg}
 	addresses, err := p.lay()
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.peers = strings.Join(addresses, ",")
-	trust := filepath.Join(cfg.Dir, "trust")
-	out, err := exec.Command(cfg.Binary, "cluster", "init", "--servers="+p.peers, "--out="+trust).CombinedOutput()
+	p.peers = addresses
+	out, err := exec.Command(cfg.Binary, "cluster", "init", "--servers="+strings.Join(p.peers, ","), "--out="+p.trust()).CombinedOutput()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %s", err, out), p.Close())
 	}
-	if p.access, err = readAccess(trust); err != nil {
+	if p.access, err = readAccess(p.trust(), cfg.Servers); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	if p.Can(Agents) {
@@ -89,16 +96,16 @@ func NewProcesses(cfg Config) (*Processes, error) {
 func (p *Processes) lay() ([]string, error) {
 	if os.Geteuid() != 0 {
 		p.Lacks = errors.New("namespaces need root")
-		return loopback()
+		return loopback(p.cfg.Servers)
 	}
-	if p.network, p.Lacks = newNetwork(); p.Lacks != nil {
-		return loopback()
+	if p.network, p.Lacks = newNetwork(p.cfg.Servers); p.Lacks != nil {
+		return loopback(p.cfg.Servers)
 	}
 	if err := errors.Join(p.smallDisk(), p.powerOn()); err != nil {
 		return nil, err
 	}
 	var addresses []string
-	for i := range Servers {
+	for i := range p.cfg.Servers {
 		addresses = append(addresses, fmt.Sprintf("%s=%s:%d", Name(i), serverIP(i), serverPort))
 	}
 	return addresses, nil
@@ -117,9 +124,9 @@ func (p *Processes) smallDisk() error {
 }
 
 // loopback picks free ports.
-func loopback() ([]string, error) {
+func loopback(servers int) ([]string, error) {
 	var addresses []string
-	for i := range Servers {
+	for i := range servers {
 		address, err := freeport.Address()
 		if err != nil {
 			return nil, err
@@ -138,6 +145,10 @@ func (p *Processes) Can(a Ability) bool {
 		return p.network != nil && p.cfg.KubeletConfig != ""
 	case Disk:
 		return p.disk
+	case Members:
+		return true
+	case Spare:
+		return p.cfg.Servers >= ServersMax
 	case Power:
 		return p.power != nil
 	case Clock:
@@ -174,8 +185,7 @@ func (p *Processes) Start(i int) error {
 		return err
 	}
 	defer log.Close()
-	args := []string{p.cfg.Binary, "server", "--name", Name(i), "--data-dir", p.DataDir(i),
-		"--trust-dir", filepath.Join(p.cfg.Dir, "trust"), "--initial-servers", p.peers}
+	args := append([]string{p.binary(i), "server", "--name", Name(i), "--data-dir", p.DataDir(i), "--trust-dir", p.trust()}, p.place(i)...)
 	if p.network == nil {
 		args = append(args, "--gossip-address", "")
 	}
@@ -319,7 +329,7 @@ func (p *Processes) Mend() error {
 // Close implements Cluster. Data and logs stay.
 func (p *Processes) Close() error {
 	err := p.stopAgents()
-	for i := range Servers {
+	for i := range p.cfg.Servers {
 		err = errors.Join(err, p.Kill(i))
 	}
 	if p.power != nil {

@@ -34,6 +34,7 @@ const (
 	Newest  Level = ""  // none: linearizable
 	Any     Level = "0" // what the replica has
 	AtLeast Level = "n" // Op.Minimum or newer
+	Exact   Level = "=" // a list as it was at Op.Expect
 )
 
 // An Op is one operation and its answer.
@@ -47,7 +48,7 @@ type Op struct {
 	Outcome Outcome `json:"outcome"`
 	// ID is the request's own, unique in the history; a create or an update writes it.
 	ID string `json:"id"`
-	// Expect is the resourceVersion at which a write is wanted.
+	// Expect is the resourceVersion at which a write is wanted, or the past of which a list.
 	Expect uint64 `json:"expect,omitempty"`
 	UID    string `json:"uid,omitempty"`
 	// Revision is that of the object that was written or read, or of the list.

@@ -11,10 +11,13 @@ import (
 type cut struct {
 	name  string
 	shape func(ctx context.Context, f *Field) []cluster.Pair
+	needs []cluster.Ability // beside a network
 }
 
-func (c *cut) Name() string           { return c.name }
-func (*cut) Needs() []cluster.Ability { return []cluster.Ability{cluster.Network} }
+func (c *cut) Name() string { return c.name }
+func (c *cut) Needs() []cluster.Ability {
+	return append([]cluster.Ability{cluster.Network}, c.needs...)
+}
 
 func (c *cut) Start(ctx context.Context, f *Field) (string, error) {
 	pairs := c.shape(ctx, f)
@@ -27,46 +30,70 @@ func (c *cut) Start(ctx context.Context, f *Field) (string, error) {
 
 func (*cut) Stop(_ context.Context, f *Field) error { return f.Mend() }
 
-// others are all servers but one.
-func others(i int) []int {
-	return []int{(i + 1) % cluster.Servers, (i + 2) % cluster.Servers}
+// others are all servers but one, from the next one on.
+func (f *Field) others(i int) []int {
+	var all []int
+	for step := 1; step < f.Size(); step++ {
+		all = append(all, (i+step)%f.Size())
+	}
+	return all
 }
 
-func toward(i int) []cluster.Pair {
-	return []cluster.Pair{{From: others(i)[0], To: i}, {From: others(i)[1], To: i}}
+// between are all directions from one group of servers to another.
+func between(from, to []int) []cluster.Pair {
+	var pairs []cluster.Pair
+	for _, a := range from {
+		for _, b := range to {
+			pairs = append(pairs, cluster.Pair{From: a, To: b})
+		}
+	}
+	return pairs
 }
 
-func from(i int) []cluster.Pair {
-	return []cluster.Pair{{From: i, To: others(i)[0]}, {From: i, To: others(i)[1]}}
+// apart are both directions between two groups.
+func apart(one, other []int) []cluster.Pair {
+	return append(between(other, one), between(one, other)...)
 }
 
 func isolateLeader(ctx context.Context, f *Field) []cluster.Pair {
-	i := leader(ctx, f)[0]
-	return append(toward(i), from(i)...)
+	one := leader(ctx, f)
+	return apart(one, f.others(one[0]))
 }
 
 func isolateAny(ctx context.Context, f *Field) []cluster.Pair {
-	i := anyone(ctx, f)[0]
-	return append(toward(i), from(i)...)
+	one := anyone(ctx, f)
+	return apart(one, f.others(one[0]))
+}
+
+// isolateMinority cuts the leader off together with as many others as may be missing.
+func isolateMinority(ctx context.Context, f *Field) []cluster.Pair {
+	few := minority(ctx, f)
+	return apart(few, f.others(few[0])[len(few)-1:])
 }
 
 // deafLeader: its heartbeats arrive, the answers do not.
-func deafLeader(ctx context.Context, f *Field) []cluster.Pair { return toward(leader(ctx, f)[0]) }
+func deafLeader(ctx context.Context, f *Field) []cluster.Pair {
+	one := leader(ctx, f)
+	return between(f.others(one[0]), one)
+}
 
 // muteLeader: it hears the others, they do not hear it.
-func muteLeader(ctx context.Context, f *Field) []cluster.Pair { return from(leader(ctx, f)[0]) }
+func muteLeader(ctx context.Context, f *Field) []cluster.Pair {
+	one := leader(ctx, f)
+	return between(one, f.others(one[0]))
+}
 
-// bridge: two servers reach each other only through the third.
+// bridge: two halves reach each other only through one server.
 func bridge(ctx context.Context, f *Field) []cluster.Pair {
-	ends := others(anyone(ctx, f)[0])
-	return []cluster.Pair{{From: ends[0], To: ends[1]}, {From: ends[1], To: ends[0]}}
+	ends := f.others(anyone(ctx, f)[0])
+	return apart(ends[:len(ends)/2], ends[len(ends)/2:])
 }
 
 // ring: each server reaches only the next one, in one direction.
-func ring(context.Context, *Field) []cluster.Pair {
+func ring(_ context.Context, f *Field) []cluster.Pair {
 	var pairs []cluster.Pair
-	for i := range cluster.Servers {
-		pairs = append(pairs, cluster.Pair{From: (i + 1) % cluster.Servers, To: i})
+	for i := range f.Size() {
+		pairs = append(pairs, between([]int{i}, f.others(i)[1:])...)
 	}
 	return pairs
 }

@@ -53,7 +53,7 @@ func (*truncate) Stop(context.Context, *Field) error { return nil }
 
 // damage kills a follower, does harm to one of its files, and starts it again.
 func damage(ctx context.Context, f *Field, harm func(file *os.File, size int64) (string, error)) (string, error) {
-	victim := others(leader(ctx, f)[0])[f.random.IntN(2)]
+	victim := follower(ctx, f)
 	if err := f.Kill(victim); err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func (*wipe) Name() string             { return "wipe" }
 func (*wipe) Needs() []cluster.Ability { return []cluster.Ability{cluster.Files} }
 
 func (*wipe) Start(ctx context.Context, f *Field) (string, error) {
-	victim := others(leader(ctx, f)[0])[f.random.IntN(2)]
+	victim := follower(ctx, f)
 	if err := f.Kill(victim); err != nil {
 		return "", err
 	}

@@ -11,10 +11,11 @@ import (
 type kill struct {
 	name   string
 	choose func(ctx context.Context, f *Field) []int
+	needs  []cluster.Ability
 }
 
-func (k *kill) Name() string           { return k.name }
-func (*kill) Needs() []cluster.Ability { return nil }
+func (k *kill) Name() string             { return k.name }
+func (k *kill) Needs() []cluster.Ability { return k.needs }
 
 func (k *kill) Start(ctx context.Context, f *Field) (string, error) {
 	victims := k.choose(ctx, f)

@@ -50,6 +50,7 @@ func All() []Fault {
 	return []Fault{
 		&kill{name: "kill-leader", choose: leader},
 		&kill{name: "kill-any", choose: anyone},
+		&kill{name: "kill-minority", choose: minority, needs: []cluster.Ability{cluster.Spare}},
 		&kill{name: "kill-all", choose: everyone},
 		&stop{},
 		&pause{name: "pause-leader", choose: leader},
@@ -57,6 +58,7 @@ func All() []Fault {
 		&starve{},
 		&cut{name: "partition-leader", shape: isolateLeader},
 		&cut{name: "partition-any", shape: isolateAny},
+		&cut{name: "partition-minority", shape: isolateMinority, needs: []cluster.Ability{cluster.Spare}},
 		&cut{name: "deaf-leader", shape: deafLeader},
 		&cut{name: "mute-leader", shape: muteLeader},
 		&cut{name: "bridge", shape: bridge},
@@ -67,10 +69,22 @@ func All() []Fault {
 		&flip{},
 		&truncate{},
 		&wipe{},
+		&replace{name: "replace-leader", choose: leader},
+		&replace{name: "replace-any", choose: anyone},
 		&rollback{},
 		&power{},
+		&slowSyncs{},
+		&failSyncs{},
 		&skew{},
 	}
+}
+
+// allHarmed begin the names of faults that are not of one server: clients may have to wait for their end.
+var allHarmed = []string{"kill-all", "kill-minority", "partition-minority", "ring", "loss"}
+
+// OneServer says whether a fault leaves a majority that reach each other alone.
+func OneServer(name string) bool {
+	return !slices.ContainsFunc(allHarmed, func(prefix string) bool { return begins(name, prefix) })
 }
 
 // Select keeps the faults that a cluster can suffer and whose name begins with one of the names;
@@ -106,17 +120,21 @@ func leader(ctx context.Context, f *Field) []int {
 	return []int{i}
 }
 
-func anyone(_ context.Context, f *Field) []int { return []int{f.random.IntN(cluster.Servers)} }
+func anyone(_ context.Context, f *Field) []int { return []int{f.random.IntN(f.Size())} }
 
-func everyone(context.Context, *Field) []int { return allServers() }
-
-func allServers() []int {
-	all := make([]int, cluster.Servers)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+// follower is any server but the leader.
+func follower(ctx context.Context, f *Field) int {
+	all := f.others(leader(ctx, f)[0])
+	return all[f.random.IntN(len(all))]
 }
+
+// minority is the leader and those after it, as many as may be missing.
+func minority(ctx context.Context, f *Field) []int {
+	one := leader(ctx, f)
+	return append(one, f.others(one[0])[:(f.Size()-1)/2-1]...)
+}
+
+func everyone(_ context.Context, f *Field) []int { return append(f.others(0), 0) }
 
 func names(servers []int) string {
 	text := ""
@@ -191,7 +209,7 @@ func (n *Nemesis) once(ctx context.Context) {
 
 // noneEnded finds servers that have ended although nobody harmed them.
 func (n *Nemesis) noneEnded() {
-	for i := range cluster.Servers {
+	for i := range n.field.Size() {
 		if !n.field.Running(i) {
 			n.Findings = append(n.Findings, cluster.Name(i)+" ended although nothing had been done to it")
 		}
@@ -208,7 +226,7 @@ func (n *Nemesis) sleep(ctx context.Context, least, most time.Duration) {
 // Restore lets every server run and reach the others.
 func (f *Field) Restore() error {
 	err := f.Mend()
-	for i := range cluster.Servers {
+	for i := range f.Size() {
 		err = errors.Join(err, f.Resume(i), f.Start(i))
 	}
 	return err
@@ -237,7 +255,7 @@ func Settle(ctx context.Context, c cluster.Cluster) error {
 // unsettled says what is not as it should be. The goal is set when first all answer.
 func unsettled(ctx context.Context, c cluster.Cluster, goal *uint64) error {
 	leaders, least, most := map[string]bool{}, uint64(math.MaxUint64), uint64(0)
-	for i := range cluster.Servers {
+	for i := range c.Size() {
 		if !c.Running(i) {
 			return errors.Join(fmt.Errorf("%s has ended", cluster.Name(i)), c.Start(i))
 		}
@@ -245,7 +263,7 @@ func unsettled(ctx context.Context, c cluster.Cluster, goal *uint64) error {
 		if err != nil {
 			return err
 		}
-		if voters := status.Voters(); voters != cluster.Servers {
+		if voters := status.Voters(); voters != c.Size() {
 			return fmt.Errorf("%s knows of %d voters", cluster.Name(i), voters)
 		}
 		leaders[status.Leader] = true

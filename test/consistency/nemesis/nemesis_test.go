@@ -28,7 +28,7 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%s needs %v", fault.Name(), fault.Needs())
 		}
 	}
-	if got := Select(all{}, []string{"kill", "ring"}); len(got) != 4 {
+	if got := Select(all{}, []string{"kill", "ring"}); len(got) != 5 {
 		t.Errorf("%d faults are called kill... or ring", len(got))
 	}
 }
@@ -53,14 +53,16 @@ func TestDeck(t *testing.T) {
 
 func TestShapes(t *testing.T) {
 	ctx := context.Background()
-	f := New(down{}, history.NewClock(), nil, 1, t.Logf).field
 	for name, c := range map[string]struct {
-		shape func(context.Context, *Field) []cluster.Pair
-		pairs int
+		shape   func(context.Context, *Field) []cluster.Pair
+		servers int
+		pairs   int
 	}{
-		"isolate": {isolateAny, 4}, "leader": {isolateLeader, 4}, "deaf": {deafLeader, 2}, "mute": {muteLeader, 2},
-		"bridge": {bridge, 2}, "ring": {ring, 3},
+		"isolate": {isolateAny, 3, 4}, "leader": {isolateLeader, 3, 4}, "deaf": {deafLeader, 3, 2}, "mute": {muteLeader, 3, 2},
+		"bridge": {bridge, 3, 2}, "ring": {ring, 3, 3},
+		"one of five": {isolateAny, 5, 8}, "two of five": {isolateMinority, 5, 12}, "halves": {bridge, 5, 8}, "ring of five": {ring, 5, 15},
 	} {
+		f := New(down{servers: c.servers}, history.NewClock(), nil, 1, t.Logf).field
 		pairs := c.shape(ctx, f)
 		seen := map[cluster.Pair]bool{}
 		for _, pair := range pairs {
@@ -75,7 +77,11 @@ func TestShapes(t *testing.T) {
 }
 
 // down is a cluster of which no server runs.
-type down struct{ cluster.Cluster }
+type down struct {
+	cluster.Cluster
+	servers int
+}
 
+func (d down) Size() int      { return d.servers }
 func (down) Running(int) bool { return false }
 func (down) Start(int) error  { return errors.New("broken") }

@@ -20,7 +20,7 @@ func (*rollback) Needs() []cluster.Ability { return []cluster.Ability{cluster.Fi
 
 // Start copies the disk of a server that does not run, and starts it.
 func (r *rollback) Start(ctx context.Context, f *Field) (string, error) {
-	r.victim = others(leader(ctx, f)[0])[f.random.IntN(2)]
+	r.victim = follower(ctx, f)
 	err := f.Kill(r.victim)
 	if err == nil {
 		err = copyFiles(f.DataDir(r.victim), r.copy(f))

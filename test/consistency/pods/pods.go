@@ -48,7 +48,7 @@ var (
 // Start starts the pods and waits until all are ready.
 func Start(ctx context.Context, c cluster.Cluster, timeout time.Duration) (*Pods, error) {
 	p := &Pods{}
-	for i := range cluster.Servers {
+	for i := range c.Size() {
 		config := &rest.Config{Host: c.URL(i), QPS: -1, Timeout: requestTimeout,
 			Transport: &http.Transport{DialContext: c.Dial, TLSClientConfig: c.TLS()}}
 		client, err := kubernetes.NewForConfig(config)

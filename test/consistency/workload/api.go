@@ -42,25 +42,25 @@ type meta struct {
 	UID             string            `json:"uid,omitempty"`
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
 	Continue        string            `json:"continue,omitempty"`
 }
 
-// object is a ConfigMap, a list of them, or a Status: what of them counts here.
+// object is one of a Kind, a list of them, or a Status: what of them counts here.
 type object struct {
-	Kind     string            `json:"kind,omitempty"`
-	Metadata meta              `json:"metadata"`
-	Data     map[string]string `json:"data,omitempty"`
-	Items    []object          `json:"items,omitempty"`
-	Code     int               `json:"code,omitempty"`
-	Reason   string            `json:"reason,omitempty"`
-	Message  string            `json:"message,omitempty"`
+	Kind     string   `json:"kind,omitempty"`
+	Metadata meta     `json:"metadata"`
+	Items    []object `json:"items,omitempty"`
+	Code     int      `json:"code,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+	Message  string   `json:"message,omitempty"`
 	Details  struct {
 		UID               string `json:"uid"`
 		RetryAfterSeconds int    `json:"retryAfterSeconds"`
 	} `json:"details"`
 }
 
-// The parts of a ConfigMap: who wrote it last, the counter, and what selectors ask for.
+// The parts of an object, in annotations, which every kind has: who wrote it last, the counter, and, a label, what selectors ask for.
 const (
 	valueField = "value"
 	countField = "count"
@@ -73,14 +73,14 @@ func (o *object) revision() uint64 {
 }
 
 func (o *object) item() history.Item {
-	count, _ := strconv.Atoi(o.Data[countField]) // only the counter has it
+	count, _ := strconv.Atoi(o.Metadata.Annotations[countField]) // only the counter has it
 	return history.Item{Key: o.Metadata.Name, UID: o.Metadata.UID, Revision: o.revision(),
-		Value: o.Data[valueField], Side: o.Metadata.Labels[sideLabel], Count: count}
+		Value: o.Metadata.Annotations[valueField], Side: o.Metadata.Labels[sideLabel], Count: count}
 }
 
-// manifest is the ConfigMap of an item; its Revision is the precondition.
+// manifest is the object of an item; its Revision is the precondition.
 func manifest(item history.Item) object {
-	o := object{Metadata: meta{Name: item.Key, UID: item.UID}, Data: map[string]string{valueField: item.Value}}
+	o := object{Metadata: meta{Name: item.Key, UID: item.UID, Annotations: map[string]string{valueField: item.Value}}}
 	if item.Revision != 0 {
 		o.Metadata.ResourceVersion = strconv.FormatUint(item.Revision, 10)
 	}
@@ -88,7 +88,7 @@ func manifest(item history.Item) object {
 		o.Metadata.Labels = map[string]string{sideLabel: item.Side}
 	}
 	if item.Count != 0 {
-		o.Data[countField] = strconv.Itoa(item.Count)
+		o.Metadata.Annotations[countField] = strconv.Itoa(item.Count)
 	}
 	return o
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/test/consistency/check"
-	"github.com/setpoint-io/setpoint/test/consistency/cluster"
 	"github.com/setpoint-io/setpoint/test/consistency/history"
 )
 
@@ -22,7 +21,10 @@ const (
 	anyPercent     = 5 // reads with resourceVersion=0
 	atLeastPercent = 4
 	deletePercent  = 20 // of writes to an object that is there
+	exactPercent   = 30 // of lists: those of a moment in the past
 	pageSize       = 5
+	// pastMax is how many revisions a list of the past reaches back at most: more than most servers have in memory by then.
+	pastMax = 5000
 	// refusedPause is how long a client waits before it asks again a server that did not take its request.
 	refusedPause = 50 * time.Millisecond
 )
@@ -34,7 +36,7 @@ type client struct {
 	random *rand.Rand
 	number int
 	group  int
-	home   int // server; Servers: any
+	home   int // server; anywhere: any
 	keys   []string
 	known  map[string]history.Item // what it last saw; Revision 0: nothing is there
 	newest uint64                  // the newest revision it saw
@@ -73,8 +75,8 @@ func wait(ctx context.Context, d time.Duration) {
 func (c *client) next() history.Op {
 	c.done++
 	op := history.Op{Client: c.number, Replica: c.home, Kind: history.Get, ID: fmt.Sprintf("%s-%d-%d", c.namespace, c.number, c.done)}
-	if c.home == cluster.Servers {
-		op.Replica = c.random.IntN(cluster.Servers)
+	if c.home == anywhere {
+		op.Replica = c.random.IntN(c.Cluster.Size())
 	}
 	op.Key = c.keys[c.random.IntN(len(c.keys))]
 	dice := c.random.IntN(100)
@@ -88,6 +90,7 @@ func (c *client) next() history.Op {
 	case dice < writePercent+countPercent+listPercent:
 		op.Key, op.Kind = "", history.List
 		op.Selector = []string{"", "a"}[c.random.IntN(2)]
+		c.chooseMoment(&op)
 	case dice < writePercent+countPercent+listPercent+anyPercent:
 		op.Level = history.Any
 	case dice < writePercent+countPercent+listPercent+anyPercent+atLeastPercent && c.newest > 0:
@@ -108,6 +111,16 @@ func (c *client) chooseWrite(op *history.Op) {
 	}
 }
 
+// chooseMoment makes some lists ask for what was at one revision of the epoch.
+func (c *client) chooseMoment(op *history.Op) {
+	start := c.start.Load()
+	if c.random.IntN(100) >= exactPercent || c.newest <= start {
+		return
+	}
+	op.Level = history.Exact
+	op.Expect = c.newest - c.random.Uint64N(min(c.newest-start, pastMax))
+}
+
 // chooseCount raises the counter of the first group, or reads it before.
 func (c *client) chooseCount(op *history.Op) {
 	if c.group != 0 {
@@ -123,7 +136,7 @@ func (c *client) perform(ctx context.Context, op *history.Op) {
 	var o *object
 	var err error
 	known := c.known[op.Key]
-	base := configMaps(c.namespace)
+	base := c.Kind.path(c.namespace)
 	item := history.Item{Key: op.Key, Value: op.ID, Side: []string{"a", "b"}[c.random.IntN(2)]}
 	op.Call = c.clock.Now()
 	switch op.Kind {
@@ -179,7 +192,7 @@ func (c *client) learn(op *history.Op, o *object) {
 		op.Revision, op.UID, op.Value, op.Count = item.Revision, item.UID, item.Value, item.Count
 		c.known[op.Key] = item
 	}
-	if op.Outcome == history.OK {
+	if op.Outcome == history.OK && op.Level != history.Exact {
 		c.newest = max(c.newest, op.Revision)
 	}
 }
@@ -190,12 +203,16 @@ func (c *client) list(ctx context.Context, op *history.Op) (history.Outcome, err
 	if op.Selector != "" {
 		query.Set("labelSelector", sideLabel+"="+op.Selector)
 	}
+	if op.Level == history.Exact {
+		query.Set("resourceVersion", strconv.FormatUint(op.Expect, 10))
+		query.Set("resourceVersionMatch", "Exact")
+	}
 	if c.random.IntN(2) == 0 {
 		query.Set("limit", strconv.Itoa(pageSize))
 	}
 	server := op.Replica
 	for {
-		o, outcome, err := c.api.do(ctx, server, http.MethodGet, configMaps(c.namespace)+"?"+query.Encode(), nil)
+		o, outcome, err := c.api.do(ctx, server, http.MethodGet, c.Kind.path(c.namespace)+"?"+query.Encode(), nil)
 		if outcome != history.OK {
 			return history.Refused, err // part of a list says nothing
 		}
@@ -203,6 +220,9 @@ func (c *client) list(ctx context.Context, op *history.Op) (history.Outcome, err
 			op.Minimum = op.Revision
 		} else if op.Minimum != op.Revision {
 			return history.OK, fmt.Errorf("page %d is at %d, page 1 at %d", op.Pages+1, op.Revision, op.Minimum)
+		}
+		if op.Level == history.Exact && op.Revision != op.Expect {
+			return history.OK, fmt.Errorf("page %d is at %d, asked for was %d", op.Pages+1, op.Revision, op.Expect)
 		}
 		op.Pages++
 		for _, object := range o.Items {
@@ -215,6 +235,8 @@ func (c *client) list(ctx context.Context, op *history.Op) (history.Outcome, err
 			return history.OK, nil
 		}
 		query.Set("continue", o.Metadata.Continue)
-		server = (server + 1) % cluster.Servers
+		query.Del("resourceVersion")
+		query.Del("resourceVersionMatch")
+		server = (server + 1) % c.Cluster.Size()
 	}
 }

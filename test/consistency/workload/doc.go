@@ -1,4 +1,4 @@
-// Package workload is the clients of test/consistency: they read and write ConfigMaps through
+// Package workload is the clients of test/consistency: they read and write objects of one kind after the other through
 // the Kubernetes API of all servers, and record what they asked and what they were told.
 //
 // It owns the mix of operations, the rule that says what a client may conclude from an answer

@@ -18,7 +18,7 @@ import (
 
 // What one epoch is made of.
 const (
-	ClientsPerKey = 9 // of a group, all on the same keys: two at each server and three anywhere
+	ClientsPerKey = 9 // of a group, all on the same keys: two at each of three servers and three anywhere
 	OpsPerKey     = 20_000
 
 	groups       = 2
@@ -28,6 +28,8 @@ const (
 	wholeStreams = 3     // watch everything; each begins at another server
 	sideStreams  = 2     // watch one side
 	settlePause  = 100 * time.Millisecond
+	anywhere     = -1 // a client that has no server of its own
+	serversTaken = 3  // how many servers have clients of a group
 )
 
 // An Epoch says what to run.
@@ -35,6 +37,7 @@ type Epoch struct {
 	Cluster   cluster.Cluster
 	Clock     history.Clock
 	Namespace string
+	Kind      Kind // of the objects
 	Seed      uint64
 	Length    time.Duration
 	Rate      int // operations a second; 0: as many as go
@@ -51,6 +54,7 @@ type epoch struct {
 	clients   atomic.Int64
 	slot      atomic.Int64 // when the next operation may begin
 	loads     map[string]*atomic.Int64
+	start     atomic.Uint64 // revision after which the objects were written
 	crowded   atomic.Bool   // a key has OpsPerKey
 	end       atomic.Uint64 // revision of endKey, when it is known
 }
@@ -60,7 +64,7 @@ type epoch struct {
 func (cfg Epoch) Run(ctx, working context.Context) (*history.Epoch, error) {
 	e := &epoch{Epoch: cfg, namespace: cfg.Namespace, recorder: &history.Recorder{}, clock: cfg.Clock, loads: map[string]*atomic.Int64{}}
 	e.slot.Store(e.clock.Now())
-	own := e.newClient(0, cluster.Servers)
+	own := e.newClient(0, anywhere)
 	defer own.api.Close()
 	start, err := e.begin(ctx, own)
 	if err != nil {
@@ -84,8 +88,6 @@ func (cfg Epoch) Run(ctx, working context.Context) (*history.Epoch, error) {
 	return e.recorder.Epoch(e.namespace, start, end), err
 }
 
-func configMaps(namespace string) string { return "/api/v1/namespaces/" + namespace + "/configmaps" }
-
 // ours says whether the clients of an epoch write an object of this name.
 func ours(name string) bool {
 	return strings.HasPrefix(name, keyPrefix) || name == endKey || name == check.CounterKey
@@ -97,7 +99,7 @@ func (e *epoch) begin(ctx context.Context, own *client) (uint64, error) {
 	defer cancel()
 	start := uint64(0)
 	for start == 0 {
-		server := own.random.IntN(cluster.Servers)
+		server := own.random.IntN(e.Cluster.Size())
 		namespace := object{Metadata: meta{Name: e.namespace}}
 		_, _, err := own.api.do(ctx, server, http.MethodPost, "/api/v1/namespaces", namespace)
 		if o, outcome, _ := own.api.do(ctx, server, http.MethodGet, "/api/v1/namespaces/"+e.namespace, nil); outcome == history.OK {
@@ -109,6 +111,7 @@ func (e *epoch) begin(ctx context.Context, own *client) (uint64, error) {
 		}
 	}
 	_, err := e.insist(ctx, own, check.CounterKey)
+	e.start.Store(start)
 	return start, err
 }
 
@@ -159,6 +162,14 @@ func (e *epoch) newClient(group, home int) *client {
 	return c
 }
 
+// home is the server of a group's client. Groups begin where the one before has ended, so that all servers have clients.
+func home(group, client, servers int) int {
+	if client >= 2*serversTaken {
+		return anywhere
+	}
+	return (group*serversTaken + client/2) % servers
+}
+
 // work runs all clients for the length of the epoch.
 func (e *epoch) work(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.Length)
@@ -166,7 +177,7 @@ func (e *epoch) work(ctx context.Context) {
 	var clients []*client
 	for group := range groups {
 		for i := range ClientsPerKey {
-			clients = append(clients, e.newClient(group, min(i/2, cluster.Servers)))
+			clients = append(clients, e.newClient(group, home(group, i, e.Cluster.Size())))
 		}
 		for _, key := range clients[len(clients)-1].keys {
 			e.loads[key] = &atomic.Int64{}
@@ -213,7 +224,7 @@ func (e *epoch) watch(ctx context.Context, start uint64) (whole, side *sync.Wait
 		if i >= wholeStreams {
 			name, selector, group = "side-"+strconv.Itoa(i+1-wholeStreams), "a", side
 		}
-		w := &watcher{epoch: e, api: NewAPI(e.Cluster), server: i % cluster.Servers, seen: start, stream: e.recorder.Stream(name, selector),
+		w := &watcher{epoch: e, api: NewAPI(e.Cluster), server: i % e.Cluster.Size(), seen: start, stream: e.recorder.Stream(name, selector),
 			random: rand.New(rand.NewPCG(e.Seed, uint64(1000+i)))}
 		group.Go(func() { w.run(ctx) })
 	}

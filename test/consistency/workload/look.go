@@ -16,21 +16,21 @@ func Touch(ctx context.Context, c cluster.Cluster, server int, name string, time
 	api := NewAPI(c)
 	defer api.Close()
 	return try(ctx, server, timeout, func(ctx context.Context) (history.Outcome, error) {
-		_, outcome, err := api.do(ctx, server, http.MethodPost, configMaps("default"), object{Metadata: meta{Name: name}})
+		_, outcome, err := api.do(ctx, server, http.MethodPost, Kinds[0].path("default"), object{Metadata: meta{Name: name}})
 		if outcome == history.OK || outcome == history.Exists {
-			_, outcome, err = api.do(ctx, server, http.MethodDelete, configMaps("default")+"/"+name, nil)
+			_, outcome, err = api.do(ctx, server, http.MethodDelete, Kinds[0].path("default")+"/"+name, nil)
 		}
 		return outcome, err
 	})
 }
 
 // Look lists the objects of an epoch, which has ended.
-func Look(ctx context.Context, c cluster.Cluster, server int, namespace string, timeout time.Duration) (history.Op, error) {
+func Look(ctx context.Context, c cluster.Cluster, server int, kind Kind, namespace string, timeout time.Duration) (history.Op, error) {
 	api := NewAPI(c)
 	defer api.Close()
 	op := history.Op{Kind: history.List, Replica: server}
 	err := try(ctx, server, timeout, func(ctx context.Context) (history.Outcome, error) {
-		o, outcome, err := api.do(ctx, server, http.MethodGet, configMaps(namespace), nil)
+		o, outcome, err := api.do(ctx, server, http.MethodGet, kind.path(namespace), nil)
 		if outcome != history.OK {
 			return outcome, err
 		}
@@ -46,12 +46,13 @@ func Look(ctx context.Context, c cluster.Cluster, server int, namespace string, 
 }
 
 // Forgotten says whether a server refuses to go on watching after a revision.
-func Forgotten(ctx context.Context, c cluster.Cluster, server int, namespace string, revision uint64) bool {
+func Forgotten(ctx context.Context, c cluster.Cluster, server int, kind Kind, namespace string, revision uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	api := NewAPI(c)
 	defer api.Close()
-	w := &watcher{epoch: &epoch{namespace: namespace}, api: api, server: server, seen: revision, stream: &history.Stream{}}
+	of := &epoch{Epoch: Epoch{Kind: kind}, namespace: namespace}
+	w := &watcher{epoch: of, api: api, server: server, seen: revision, stream: &history.Stream{}}
 	return errors.Is(w.watch(ctx), errExpired)
 }
 

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/setpoint-io/setpoint/test/consistency/cluster"
 	"github.com/setpoint-io/setpoint/test/consistency/history"
 )
 
@@ -46,7 +45,7 @@ func (w *watcher) run(ctx context.Context) {
 	for ctx.Err() == nil && !w.finished() {
 		began := time.Now()
 		w.stay(ctx)
-		w.server = (w.server + 1) % cluster.Servers
+		w.server = (w.server + 1) % w.Cluster.Size()
 		if time.Since(began) < settlePause {
 			wait(ctx, settlePause)
 		}
@@ -67,7 +66,7 @@ func (w *watcher) stay(ctx context.Context) {
 	if !errors.Is(err, errExpired) {
 		return // moved, or cut off: both end as well as begin anywhere
 	}
-	if w.expired++; w.expired < cluster.Servers {
+	if w.expired++; w.expired < w.Cluster.Size() {
 		return
 	}
 	w.relist(ctx)
@@ -75,7 +74,7 @@ func (w *watcher) stay(ctx context.Context) {
 
 // relist begins anew where the servers' memory does not reach back.
 func (w *watcher) relist(ctx context.Context) {
-	o, outcome, _ := w.api.do(ctx, w.server, http.MethodGet, configMaps(w.namespace)+"?limit=1", nil)
+	o, outcome, _ := w.api.do(ctx, w.server, http.MethodGet, w.Kind.path(w.namespace)+"?limit=1", nil)
 	if outcome != history.OK {
 		return
 	}
@@ -92,7 +91,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	if w.stream.Selector != "" {
 		query.Set("labelSelector", sideLabel+"="+w.stream.Selector)
 	}
-	response, err := w.api.send(ctx, w.server, http.MethodGet, configMaps(w.namespace)+"?"+query.Encode(), nil)
+	response, err := w.api.send(ctx, w.server, http.MethodGet, w.Kind.path(w.namespace)+"?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
