@@ -28,42 +28,43 @@ func (s *Store) followDisk() {
 		case <-s.ctx.Done():
 			return
 		}
-		s.stepAside()
-		if !s.sleep(stepAsidePause) {
+		// The write of which was told may have ended meanwhile; another that has only begun is told of when it is slow.
+		if s.stepAside() && !s.sleep(stepAsidePause) {
 			return
 		}
 	}
 }
 
-// stepAside has the quick voter with the longest log lead, if the quick ones are a majority without this server. If
-// they are not, every commit waits for a slow disk whoever leads, and this server stays.
+// stepAside reports whether this server leads with a slow disk. It has the quick voter with the longest log lead, if the quick ones
+// are a majority without this server. If they are not, every commit waits for a slow disk whoever leads, and this server stays.
 //
 // Raft hands leadership over on the goroutine that writes to the disk, and so only after the write. Before that, the
 // other is told to stand for election, as raft's own message tells it, and the third votes for it although it
 // hears this leader, whose heartbeats need no disk. What is being written here was sent to nobody yet, so their logs
 // are complete. When the write ends, this server finds the later term and follows.
-func (s *Store) stepAside() {
+func (s *Store) stepAside() (slow bool) {
 	term := s.replica.Term()
 	waits, slow := s.replica.DiskWaits()
 	if !s.replica.Leads(term) || !slow {
-		return
+		return false
 	}
 	voters := s.voters()
 	quick := s.quickVoters(voters)
 	if len(quick) <= len(voters)/2 {
 		s.cfg.Logger.Warn("the leader's disk is slow, and no majority has quicker ones", "waits", waits, "quick", len(quick), "voters", len(voters))
-		return
+		return true
 	}
 	to := slices.MaxFunc(quick, func(a, b forward.Status) int {
 		return cmp.Or(cmp.Compare(a.LastIndex, b.LastIndex), strings.Compare(b.ID, a.ID))
 	})
 	if !s.replica.Leads(term) {
-		return
+		return true
 	}
 	s.cfg.Logger.Warn("the leader's disk is slow: another leads", "waits", waits, "to", to.Name)
 	if err := s.replica.Stand(to.ID); err != nil {
 		s.cfg.Logger.Warn("the lead was not given away", "to", to.Name, "err", err)
 	}
+	return true
 }
 
 // DiskWaits is how long a write to this server's disk has been under way, 0 if none is, and whether a leader gives way.

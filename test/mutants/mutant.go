@@ -23,7 +23,7 @@ type Check struct {
 // All returns every mutant of the store.
 func All() []Mutant {
 	return slices.Concat(ofState, ofSnapshot, ofWatch, ofReplication, ofDisk, ofLives, ofPutBack, ofStorage, ofEncryption, ofOwnership,
-		ofLoops)
+		ofLoops, ofReplayed)
 }
 
 func (m *Mutant) changes() []Change { return []Change{{m.File, m.Old, m.New}} }

@@ -122,11 +122,13 @@ func (c *conn) send(what string, piece []byte, f func()) {
 	}
 	c.arrives = at
 	c.network.events.add(at, func(note note) {
-		if c.network.isCut(c.out) {
-			return
-		}
-		note("%s %s>%s %d %x", what, c.out.from, c.out.to, c.number, piece)
-		c.peer.change(f)
+		c.network.arrive(c.out, func() {
+			if c.network.isCut(c.out) {
+				return
+			}
+			note("%s %s>%s %d %x", what, c.out.from, c.out.to, c.number, piece)
+			c.peer.change(f)
+		})
 	})
 }
 

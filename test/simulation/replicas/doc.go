@@ -9,7 +9,8 @@
 // What goes wrong: late and slow pieces, links cut in one direction or both, power cuts, killed and stopped processes, sectors
 // and names lost or kept in any order, syncs that take long or fail (EIO, ENOSPC), nearly full disks, snapshots that fail half
 // written, disks taken away, a guest that joins and leaves, leaders moved, releases side by side, a crowd of commands in one
-// session, a leader with a slow disk, and at the end the loss of all disks but one.
+// session, a leader with a slow disk, servers that are paused, a restore from a backup by a wrong clock while one server comes
+// back with its old directory, and at the end the loss of all disks but one.
 //
 // Judged after every event: one leader in a term, which has all that any server applied; logs that agree up to their last
 // common entry; terms and votes on disk that never go back, one vote in a term; the same state at the same revision; nothing
@@ -17,8 +18,8 @@
 // once; watches that tell each change once and in order; one life of one cluster. At the end everything serves, and all states
 // are the same.
 //
-// How far one seed is one run: see docs/internals/tests.md. A server that is paused, clocks that step, and term and vote on
-// real files are not played.
+// How far one seed is one run: see docs/internals/tests.md. A paused server whose own
+// timers stand still too, and term and vote on real files are not played.
 //
 // Tested by the seeds of each push (-seeds, -seed, -length for more), and by taking mends of the product out (test/mutants).
 package replicas

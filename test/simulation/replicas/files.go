@@ -37,6 +37,8 @@ type files struct {
 	synced map[uint64][]byte
 	names  map[string]uint64
 	delay  time.Duration
+	// held is closed when syncs go on that wait in a pause, nil if there is none.
+	held chan struct{}
 	// failing is what every sync fails with, nil if it does not.
 	failing error
 	// keeps: the next cut is the end of a process, and no power cut.
@@ -86,10 +88,7 @@ func (f *files) sync(life int, dir string, file *os.File) error {
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	delay := f.delay
-	f.mu.Unlock()
-	time.Sleep(delay)
+	f.wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

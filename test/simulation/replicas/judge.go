@@ -71,6 +71,9 @@ type judge struct {
 	missed uint64
 	// orphans are servers that lost their disks, all but one, and must not found another cluster.
 	orphans []*server
+	// former is a server that was revived with the directory of formerLife, while the others are in the next; nil if there is none.
+	former     *server
+	formerLife string
 }
 
 // watchedEvent is an event that a watch delivered; with compacted the watch began anew at the revision.
@@ -179,6 +182,12 @@ func (j *judge) look(s *server) {
 		j.sights[s] = at
 	}
 	j.lookAtDisk(s, at)
+	if s == j.former {
+		if store := s.running(); store != nil {
+			j.lookAtFormer(s, store)
+		}
+		return
+	}
 	if err := s.stopped(); err != nil && !j.world.nemesis.excuses(s, err) {
 		j.broken("%s stopped itself: %v", s.name, err)
 	}

@@ -30,7 +30,7 @@ func (j *judge) lookAtLead(s *server, store *raftstore.Store) {
 func (j *judge) compareLogs(leader *server) {
 	lead := entriesOf(leader.disk.Look(true))
 	for _, s := range j.world.servers {
-		if s == leader {
+		if s == leader || s == j.former {
 			continue
 		}
 		other := entriesOf(s.disk.Look(true))

@@ -51,7 +51,10 @@ func (n *nemesis) next() {
 		}
 		faults := []func(){
 			n.crash, n.crash, n.crash, n.stop, n.kill, n.isolate, n.isolate, n.cutOne, n.cutOne, n.cutPair, n.slowLink,
-			n.transfer, n.slowDisk, n.eio, n.eio, n.noSpace, n.noSnapshots, n.noSnapshots, n.wipe, n.guest, n.crowd,
+			n.transfer, n.slowDisk, n.eio, n.eio, n.noSpace, n.noSnapshots, n.noSnapshots, n.wipe, n.guest, n.crowd, n.pause, n.pause,
+		}
+		if n.world.plan.Pauses {
+			faults = []func(){n.pause}
 		}
 		faults[n.random.IntN(len(faults))]()
 		n.world.did.Faults++
@@ -320,6 +323,7 @@ func (n *nemesis) heal() {
 	n.over = true
 	n.world.note("heal")
 	for _, a := range n.world.servers {
+		n.goOn(a)
 		a.slowDown(syncTime)
 		a.harm(nil)
 		a.disk.SetSpace(replica.Space{})

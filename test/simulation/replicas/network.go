@@ -37,6 +37,7 @@ type network struct {
 	// mended is closed when a link is.
 	mended chan struct{}
 	sent   int
+	holder holder
 }
 
 // endpoint is a listener of a server.
@@ -45,7 +46,7 @@ type endpoint struct{ server, protocol string }
 func newNetwork(seed uint64, e *events) *network {
 	return &network{
 		seed: seed, events: e, conns: map[*conn]struct{}{}, opened: map[link]uint64{}, accept: map[endpoint]func(net.Conn){},
-		cut: map[link]bool{}, slow: map[link]time.Duration{}, mended: make(chan struct{}),
+		cut: map[link]bool{}, slow: map[link]time.Duration{}, mended: make(chan struct{}), holder: holder{paused: map[string]bool{}},
 	}
 }
 

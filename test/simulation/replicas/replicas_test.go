@@ -17,6 +17,7 @@ import (
 var (
 	seeds  = flag.Uint64("seeds", 2, "how many seeds are played")
 	first  = flag.Uint64("seed", 1, "the first seed")
+	paused = flag.Uint64("paused", 1, "how many seeds are played of pauses alone")
 	length = flag.Duration("length", 4*time.Second, "how long faults come in each seed, in fake time")
 	steps  = flag.String("steps", "", "a file that gets every step of the last seed")
 	repeat = flag.Int("repeat", 1, "how often each seed is played; the traces are compared")
@@ -33,6 +34,17 @@ func play(t *testing.T, plan replicas.Plan) (did replicas.Summary, err error) {
 	defer setOrder(0)
 	synctest.Test(t, func(*testing.T) { did, err = replicas.Run(plan) })
 	return did, err
+}
+
+// TestPaused plays pauses alone: what was under way when a server stood still arrives when others have gone on.
+func TestPaused(t *testing.T) {
+	for seed := range *paused {
+		did, err := play(t, replicas.Plan{Seed: seed, Servers: 3, Length: *length, Dir: t.TempDir(), Pauses: true})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		t.Logf("seed %d: %d steps, %+v", seed, did.Steps, did)
+	}
 }
 
 func TestReplicas(t *testing.T) {

@@ -10,6 +10,8 @@ const (
 	slowSync = 3 * time.Second
 	// giveWayLimit is how long a leader with a slow disk may hold everybody up, and servedAfter for how long is looked then.
 	giveWayLimit, servedAfter = 6 * time.Second, 3 * time.Second
+	// quickMax is below what a leader takes for quick.
+	quickMax = 100 * time.Millisecond
 	// servedMin is how many writes are acknowledged in servedAfter at least: the clients try some ten in a second.
 	servedMin = 12
 	// waitedFor is how long servers that lost their disks are watched.
@@ -19,6 +21,9 @@ const (
 // slowLeader makes the disk of the leader slow while everything else is well: another has to lead, and everybody is served again
 // who does not call that server itself.
 func (w *World) slowLeader() error {
+	if err := w.until(healLimit, w.judge.quickDisks); err != nil {
+		return err
+	}
 	for _, s := range w.members() {
 		if store := s.running(); store != nil && store.Leadership().Leader {
 			return w.slowDown(s)
@@ -53,6 +58,17 @@ func (w *World) slowDown(s *server) error {
 		s.setHarmed(false)
 	}
 	return w.until(healLimit, w.judge.healed)
+}
+
+// quickDisks reports whether all servers know their disks to be quick again: until then a leader gives way to none of them.
+func (j *judge) quickDisks() bool {
+	for _, s := range j.world.members() {
+		j.awaited = s.name + " has a quick disk"
+		if store := s.running(); store == nil || store.Status().SyncSlowest >= quickMax {
+			return false
+		}
+	}
+	return true
 }
 
 // foundAgain kills all servers, takes the disks of all but one away, and starts those: there was a cluster, so they must not

@@ -22,6 +22,8 @@ type Plan struct {
 	Servers int
 	// Length is how long faults come, in fake time; then all is healed and judged.
 	Length time.Duration
+	// Pauses are the only faults, and frequent.
+	Pauses bool
 	// Dir is an empty folder, best in memory.
 	Dir string
 	// Log, if not nil, gets every step and what the servers log.
@@ -123,6 +125,9 @@ func (w *World) play() error {
 	if err := w.judge.last(); err != nil {
 		return err
 	}
+	if err := w.restored(); err != nil {
+		return err
+	}
 	return w.foundAgain()
 }
 
@@ -176,7 +181,7 @@ func (w *World) end() {
 		c.stop()
 	}
 	for _, s := range w.servers {
-		s.disk.Resume()
+		w.nemesis.goOn(s)
 		s.slowDown(0)
 		w.tasks.Go(func() {
 			for {
