@@ -39,6 +39,7 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 			rotation.FrontProxy: rotations.Proxies{
 				KeyRing: rotations.KeyRing{
 					Ring: a.proxyAuthorities, Make: func() ([]byte, string, error) { return trust.MakeFrontProxy(time.Now()) },
+					Changed: a.tellOfProxies,
 				},
 				IsTold: a.isFrontProxyTold,
 			},
@@ -75,6 +76,12 @@ func (a *api) noteFollowed(kind rotation.Kind) {
 	if f, ok := a.followed[kind]; ok {
 		f.once.Do(func() { close(f.closed) })
 	}
+}
+
+// tellOfProxies makes the leader tell aggregated servers at once of the authorities that it has.
+func (a *api) tellOfProxies() error {
+	a.frontProxy.NoteChange()
+	return nil
 }
 
 // isFrontProxyTold reports whether this replica has the ConfigMap by which aggregated servers know this server. It waits for nothing: a

@@ -22,6 +22,8 @@ type FrontProxy struct {
 	authorities *trust.Ring[trust.ProxyAuthority]
 	// ready, if not nil, is closed when it is known which authority counts.
 	ready <-chan struct{}
+	// changed has room for one, and something in it when Configuration says something else than before.
+	changed chan struct{}
 
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -31,8 +33,19 @@ type FrontProxy struct {
 
 // NewFrontProxy has certificates of the authority that is used of several; aggregated servers are told of all.
 func NewFrontProxy(authorities *trust.Ring[trust.ProxyAuthority], ready <-chan struct{}) *FrontProxy {
-	return &FrontProxy{authorities: authorities, ready: ready}
+	return &FrontProxy{authorities: authorities, ready: ready, changed: make(chan struct{}, 1)}
 }
+
+// NoteChange says that there are other authorities. It waits for nobody.
+func (p *FrontProxy) NoteChange() {
+	select {
+	case p.changed <- struct{}{}:
+	default: // who tells of them has not looked yet
+	}
+}
+
+// Changed has something to receive after NoteChange, once however often that was called.
+func (p *FrontProxy) Changed() <-chan struct{} { return p.changed }
 
 // Certificate is made when it is first needed, and anew long before it ends or when another authority is used. A server that does not know
 // yet which one that is shows none.

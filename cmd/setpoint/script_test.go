@@ -77,6 +77,9 @@ func build(path string) error {
 }
 
 func TestMain(m *testing.M) {
+	if kubeconfig := os.Getenv(extensionVariable); kubeconfig != "" {
+		panic(serveExtension(kubeconfig))
+	}
 	if err := shareDisk(); err != nil {
 		panic(err)
 	}
@@ -147,6 +150,8 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
 //	mirror FILE IMAGE        a registry that has the image; FILE, for --registries, says that it is a mirror of the image's own
 //	device-plugin DATA ID... example.com/dongle has these devices on the node with this data directory; !ID is ill
+//	start-extension          words.example.com/v1 at 192.0.2.10:8443 of the own network, by upstream's library for aggregated
+//	                         servers, until its certificate is in extension.crt
 //	dra-driver DATA          the driver dev.example.com is there
 //
 // $REPOSITORY is the root of this repository.
@@ -217,6 +222,8 @@ func TestScripts(t *testing.T) {
 			"dra-driver":    draDriver(t),
 			"csi-driver":    csiDriver(t),
 			"csi-calls":     csiCalls,
+
+			"start-extension": startExtension,
 
 			"object-store": objectStore(t),
 			"age-keys":     ageKeys,

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
-// interval is how often the objects are looked at. They are few, and nothing follows them.
+// interval is how often the objects are looked at. They are few, and nothing follows them but Objects.Changed.
 const interval = time.Minute
 
 // Objects are those that must exist. They are shared and must not be changed.
@@ -25,6 +25,8 @@ type Objects struct {
 	ServiceCIDRs []string
 	// Authentication is what the ConfigMap says now that tells aggregated API servers which CAs to trust. With an error it is not all.
 	Authentication func() (map[string]string, error)
+	// Changed has something to receive when Authentication says something else than before; nil: it never does.
+	Changed <-chan struct{}
 	// Definitions makes the CustomResourceDefinitions that the cluster brings along; nil: there are none.
 	Definitions func() ([]*apiextensionsv1.CustomResourceDefinition, error)
 }
@@ -51,7 +53,7 @@ func run(ctx context.Context, env *reconcile.Env, objects *Objects) error {
 			return interval, errors.Join(ensure(ctx, env.Client, objects, env.Now()), bundled.ensure(ctx), ranges.tell(ctx))
 		},
 		Sources: []reconcile.Source{reconcile.Filled(bundled.stored)},
-		Feeds:   []reconcile.Feed{reconcile.Once(everything)},
+		Feeds:   []reconcile.Feed{reconcile.Once(everything), objects.follow},
 		Workers: 1,
 		Env:     env,
 	})
@@ -59,6 +61,18 @@ func run(ctx context.Context, env *reconcile.Env, objects *Objects) error {
 
 // everything is the only key: each pass looks at all objects.
 var everything = reconcile.Key{Name: "cluster objects"}
+
+// follow looks at the objects at once when Changed says so.
+func (o *Objects) follow(ctx context.Context, add func(reconcile.Key)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.Changed:
+			add(everything)
+		}
+	}
+}
 
 // ensure writes nothing if everything is as it should be. What fails keeps nothing
 // else from being there.

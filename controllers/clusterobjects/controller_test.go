@@ -126,8 +126,11 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 		env := w.Env()
 		env.Client = client
 		ended := make(chan error)
+		changed, told := make(chan struct{}, 1), "pem"
+		kept := *wanted
+		kept.Changed, kept.Authentication = changed, func() (map[string]string, error) { return map[string]string{"client-ca-file": told}, nil }
 		go func() {
-			ended <- New(wanted).Start(ctx, env)
+			ended <- New(&kept).Start(ctx, env)
 		}()
 		synctest.Wait()
 		classes := client.SchedulingV1().PriorityClasses()
@@ -138,6 +141,13 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 		synctest.Wait()
 		if _, err := classes.Get(ctx, "system-node-critical", metav1.GetOptions{}); err != nil {
 			t.Error(err)
+		}
+		told = "another pem"
+		changed <- struct{}{}
+		synctest.Wait() // no time has passed
+		tells, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfig, metav1.GetOptions{})
+		if err != nil || tells.Data["client-ca-file"] != told {
+			t.Errorf("aggregated servers are told %v, %v", tells, err)
 		}
 		stop()
 		if err := <-ended; err != nil {

@@ -15,5 +15,6 @@
 // The key that encrypts what is stored goes only when nothing needs it, and a server that does not know which one is used encrypts nothing
 // (Sealing). Aggregated servers have been told when servers say that they hold an authority of front proxies (Proxies).
 //
-// Tested in synctest bubbles over an in-memory store; with three processes by the scripts rotate, rotate_gossip and rotate_encryption.
+// Tested in synctest bubbles over an in-memory store; with three processes by the scripts rotate, rotate_gossip, rotate_ca,
+// rotate_encryption and rotate_front_proxy.
 package rotations

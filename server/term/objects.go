@@ -18,6 +18,7 @@ func (c *Config) clusterObjects(services []string) *clusterobjects.Objects {
 		Schemas:         slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
 		ServiceCIDRs:    services,
 		Authentication:  func() (map[string]string, error) { return c.FrontProxy.Configuration(c.Trust.CA) },
+		Changed:         c.FrontProxy.Changed(),
 	}
 	if c.GatewayAPI {
 		objects.Definitions = definitions.All
