@@ -87,7 +87,8 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 		AddressPool: len(a.config.LoadBalancers.Pool) > 0,
 		Metrics:     a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
 		Last: append([]k8sadmission.Interface{
-			a.access.Escalation, revocations.Plugin{Authorizer: judge, Server: a.judgeRevokedServer}, guard.Plugin{}, a.firstClaims(),
+			a.access.Escalation, revocations.Plugin{Authorizer: judge, Server: a.judgeRevokedServer}, guard.Plugin{},
+			a.firstClaims(), a.firstRoutes(),
 		}, configured...),
 	})
 }

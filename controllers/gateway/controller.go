@@ -173,7 +173,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	addresses := table.Addresses(nodes)
 	failed := c.keepClasses(ctx, objects.Classes, len(addresses) > 0)
 	result := gateway.Build(gateway.Input{
-		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: sharedPorts(nodes), Hosts: table.Claims(served),
+		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: reserved.SharedPorts(nodes), Hosts: table.Claims(served),
 		Reserved: c.book(nodes), Services: c.allServices,
 		Slices:      func(string, string) []*discoveryv1.EndpointSlice { return nil },
 		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
@@ -229,18 +229,6 @@ func (c *controller) forget(known *gatewayapi.Objects) {
 		keep(o)
 	}
 	c.written = versions
-}
-
-// sharedPorts are those at which nodes serve Ingresses, with TLS or without.
-func sharedPorts(nodes []*corev1.Node) map[int]bool {
-	shared := map[int]bool{}
-	for _, node := range nodes {
-		if plain, secure, ok := reserved.IngressPorts(node); ok {
-			shared[plain], shared[secure] = false, true
-		}
-	}
-	delete(shared, 0)
-	return shared
 }
 
 // book knows which ports of machines no Gateway has.

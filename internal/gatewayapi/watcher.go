@@ -67,6 +67,25 @@ func asType[T any, P interface {
 	return made, err
 }
 
+// claiming are the kinds whose objects claim hosts or ports, by their names.
+var claiming = map[string]typed{
+	"Gateway": asType[v1.Gateway], "ListenerSet": asType[v1.ListenerSet], "HTTPRoute": asType[v1.HTTPRoute],
+	"GRPCRoute": asType[v1.GRPCRoute], "TLSRoute": asType[v1.TLSRoute],
+}
+
+// Claiming is an object of a kind that claims hosts or ports as what it is; nil for other kinds, and for one that cannot be read.
+func Claiming(kind string, u *unstructured.Unstructured) metav1.Object {
+	as := claiming[kind]
+	if as == nil {
+		return nil
+	}
+	made, err := as(u)
+	if err != nil {
+		return nil
+	}
+	return made
+}
+
 // Config of a Watcher; all fields are required.
 type Config struct {
 	Client    dynamic.Interface
@@ -201,12 +220,14 @@ func Names(plural string) bool {
 	return false
 }
 
-// Read reads what a store keeps of the kinds that name others, by their plurals. What cannot be read is left out.
+// Read reads what a store keeps of the kinds, by their plurals. What cannot be read is left out.
 func Read(kept map[string][]*unstructured.Unstructured) Objects {
 	return Objects{
 		Classes: read[v1.GatewayClass](kept["gatewayclasses"]), Gateways: read[v1.Gateway](kept["gateways"]),
 		ListenerSets: read[v1.ListenerSet](kept["listenersets"]), Grants: read[v1.ReferenceGrant](kept["referencegrants"]),
 		BackendTLSPolicies: read[v1.BackendTLSPolicy](kept["backendtlspolicies"]),
+		HTTPRoutes:         read[v1.HTTPRoute](kept["httproutes"]), GRPCRoutes: read[v1.GRPCRoute](kept["grpcroutes"]),
+		TLSRoutes: read[v1.TLSRoute](kept["tlsroutes"]),
 	}
 }
 

@@ -54,6 +54,18 @@ func IngressPorts(node *corev1.Node) (plain, secure int, ok bool) {
 	return plain, secure, n == 2
 }
 
+// SharedPorts are those at which nodes serve Ingresses, with TLS or without.
+func SharedPorts(nodes []*corev1.Node) map[int]bool {
+	shared := map[int]bool{}
+	for _, node := range nodes {
+		if plain, secure, ok := IngressPorts(node); ok {
+			shared[plain], shared[secure] = false, true
+		}
+	}
+	delete(shared, 0)
+	return shared
+}
+
 // OfNode is the machine of a Node, as far as the Node says.
 func OfNode(node *corev1.Node) *Machine {
 	m := &Machine{Name: "node " + node.Name, Ports: map[Port]Use{}}

@@ -7,6 +7,6 @@
 //
 // It owns what Services and Ingresses claim in that sense; agent/net/services, agent/net/router/hosts and controllers/loadbalancer
 // own who has it. It reads caches, and waits until they are filled; two changes of one moment are not compared. Administrators and
-// servers pass. Gateways, ListenerSets and their routes are not judged, neither as who takes a port or a host nor as who has it.
+// servers pass. Gateways, ListenerSets and their routes, as who takes a port or a host and as who has it, are judged by server/firstroutes.
 // Tested with tables.
 package firstclaims

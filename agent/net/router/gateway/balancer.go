@@ -59,7 +59,12 @@ func (b *builder) judgeBalancers(l *listener) {
 	if _, shared := b.Shared[l.number]; l.own || shared || l.accepted.any() {
 		return
 	}
-	if s := b.balancer(l.spec.Port); s != nil && !Owns(l.gateway, s) && older(s, l.object()) < 0 {
+	s := b.balancer(l.spec.Port)
+	switch {
+	case s == nil || Owns(l.gateway, s):
+	case older(s, l.object()) > 0:
+		l.beside = s
+	default:
 		l.accepted = fault{
 			string(v1.ListenerReasonPortUnavailable),
 			fmt.Sprintf("port %d of nodes belongs to Service %s/%s, which is older", l.spec.Port, s.Namespace, s.Name),

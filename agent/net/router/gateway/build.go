@@ -53,6 +53,9 @@ type Result struct {
 	Hosts *hosts.Book
 	// Taken are the claims of Gateways and routes to hosts that others have.
 	Taken []Taken
+	// claims are those of all, of Ingresses too, and listeners those of all Gateways, for Losses.
+	claims    []hosts.Claim
+	listeners []*listener
 }
 
 // GatewayState is what a Gateway's status says. Conditions have no times and generations.
@@ -84,7 +87,8 @@ func Build(in Input) *Result {
 		b.listeners(g)
 	}
 	routes := b.routes()
-	b.result.Hosts = hosts.New(append(b.claims(routes), in.Hosts...))
+	b.result.claims = append(b.claims(routes), in.Hosts...)
+	b.result.Hosts = hosts.New(b.result.claims)
 	b.gateways()
 	b.dividePorts()
 	b.judgePolicies()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -37,6 +38,9 @@ type listener struct {
 	own          bool
 	certificates []*tls.Certificate
 	attached     int32
+	// beside is a younger Service that has the port at addresses of nodes, if there is one; divided says that the port was one too many.
+	beside  *corev1.Service
+	divided bool
 	// accepted, resolved and conflicted say what is wrong; zero: nothing.
 	accepted, resolved, conflicted fault
 }
@@ -85,6 +89,7 @@ func (b *builder) gateways() {
 			for _, l := range p.listeners {
 				b.judge(l, all)
 				all = append(all, l)
+				b.result.listeners = append(b.result.listeners, l)
 				if l.served() && !shut && l.number != 0 {
 					b.open(l)
 				}

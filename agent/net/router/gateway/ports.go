@@ -32,6 +32,7 @@ func (b *builder) dividePorts() {
 func refusePorts(listeners []*listener, cut []int) {
 	for _, l := range listeners {
 		if slices.Contains(cut, l.number) && l.served() {
+			l.divided = true
 			l.accepted = fault{
 				string(v1.ListenerReasonPortUnavailable),
 				fmt.Sprintf("nodes open %d ports for Gateways, and those of this namespace have their share of them", portsMax),

@@ -92,6 +92,12 @@ func sharing(o metav1.Object) (namespaces []string) {
 	return namespaces
 }
 
+// Has reports whether the claim's host is its namespace's, not only shared with it.
+func (b *Book) Has(c Claim) bool {
+	h, known := b.held[place{c.Port, c.Host}]
+	return known && h.first.Object.GetNamespace() == c.Object.GetNamespace()
+}
+
 // Taken says who keeps a claim from its host, if anybody does.
 func (b *Book) Taken(c Claim) (by Claim, taken bool) {
 	if b == nil {
@@ -110,12 +116,16 @@ func (b *Book) Taken(c Claim) (by Claim, taken bool) {
 // Reason is that of conditions and events about a host that another namespace has.
 const Reason = "HostTaken"
 
+// Thing is the host, as the beginning of a sentence.
+func (c Claim) Thing() string {
+	if c.Host == "" {
+		return "requests without a host"
+	}
+	return fmt.Sprintf("host %q", c.Host)
+}
+
 // Message says so to the owner of the claim.
 func (c Claim) Message(by Claim) string {
-	name := "requests without a host"
-	if c.Host != "" {
-		name = fmt.Sprintf("host %q", c.Host)
-	}
 	return fmt.Sprintf("%s: %s of namespace %s was first; its annotation %s can name namespace %s",
-		name, strings.Replace(by.String(), by.Object.GetNamespace()+"/", "", 1), by.Object.GetNamespace(), Annotation, c.Object.GetNamespace())
+		c.Thing(), strings.Replace(by.String(), by.Object.GetNamespace()+"/", "", 1), by.Object.GetNamespace(), Annotation, c.Object.GetNamespace())
 }
