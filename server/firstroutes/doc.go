@@ -7,6 +7,6 @@
 //
 // It owns the two worlds that are compared, before the change and after it; agent/net/router/gateway owns who has what in each.
 // Certificates are taken for good: whoever has none yet keeps his host, too. It reads what this replica has, and waits until caches are
-// filled; two changes of one moment are not compared. Administrators and servers pass. Namespaces' labels and GatewayClasses are theirs, so changes of
-// them are not judged. Tested with tables.
+// filled; two changes of one moment are not compared. Administrators and servers pass. Namespaces' labels and GatewayClasses are theirs, so
+// changes of them are not judged. Tested with tables, and by the script firstclaims.
 package firstroutes
