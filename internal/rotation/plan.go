@@ -208,8 +208,9 @@ type Progress struct {
 	// Away are nodes that hold no session with any server, at most LackingMax and one that says how many more. They are not waited for:
 	// they get what is used then when they come back.
 	Away []string `json:"away,omitempty"`
-	// Changed says whether an order has changed something.
-	Changed bool `json:"changed,omitempty"`
+	// Changed says whether an order has changed something, WasUnderWay whether there was a rotation before it.
+	Changed     bool `json:"changed,omitempty"`
+	WasUnderWay bool `json:"wasUnderWay,omitempty"`
 }
 
 // Line tells it in one sentence.

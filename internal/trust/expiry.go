@@ -46,6 +46,15 @@ func (e Expiry) String() string {
 	return "the certificate of the " + cmp.Or(e.Kind, e.Name) // servers of an older release tell no kind
 }
 
+// EndsSoon tells whether somebody should hear of it by now.
+func (e Expiry) EndsSoon(now time.Time) bool {
+	warning := ExpiryWarning
+	if e.Kind == KindAuthority || e.Kind == KindFrontProxyAuthority {
+		warning = AuthorityWarning
+	}
+	return e.Expires.Sub(now) < warning
+}
+
 // OfServer tells whether the certificate is one server's alone: all servers tell the same of others.
 func (e Expiry) OfServer() bool {
 	switch e.Kind {

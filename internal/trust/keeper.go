@@ -17,6 +17,8 @@ const (
 	RenewRetryInterval = time.Hour
 	// ExpiryWarning is how long before its end a certificate is warned of.
 	ExpiryWarning = 30 * 24 * time.Hour
+	// AuthorityWarning is that of an authority: nothing renews it but a person, and whoever knows it has to be told of another one.
+	AuthorityWarning = 180 * 24 * time.Hour
 	// expiryWarnInterval is how often the log warns of the same certificates.
 	expiryWarnInterval = 24 * time.Hour
 )
@@ -146,7 +148,7 @@ func (k *Keeper) Expiries() []Expiry {
 
 func (k *Keeper) warn(now time.Time) {
 	for _, e := range k.Expiries() {
-		if e.Expires.Sub(now) < ExpiryWarning {
+		if e.EndsSoon(now) {
 			k.log.Warn("a certificate ends soon", "certificate", e.Kind, "expires", e.Expires)
 		}
 	}

@@ -57,7 +57,7 @@ func TestWhatNobodyRenewsIsWarnedOf(t *testing.T) {
 		}
 		synctest.Wait() // it has warned of what it began with
 		log.Reset()
-		time.Sleep(time.Until(end.Add(-ExpiryWarning - 2*24*time.Hour)))
+		time.Sleep(time.Until(end.Add(-AuthorityWarning - 2*24*time.Hour)))
 		synctest.Wait()
 		if strings.Contains(log.String(), "ends soon") {
 			t.Errorf("warned too early:\n%s", log)

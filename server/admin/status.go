@@ -60,7 +60,7 @@ type ServerStatus struct {
 	Servers []MemberStatus `json:"servers"`
 	// Controllers maps each Lease of the control loops to its holder.
 	Controllers map[string]string `json:"controllers"`
-	// Certificates are when those end that this server uses or knows, at most expiry.Max. Its own are renewed before, and nodes' by nodes.
+	// Certificates are when those end that this server uses or knows, as expiry.Known.All. Its own are renewed before, and nodes' by nodes.
 	Certificates []trust.Expiry `json:"certificates"`
 	// Backups are those that this server makes by a schedule; nil without one.
 	Backups *backups.State `json:"backups,omitempty"`

@@ -10,7 +10,8 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
-// Max is how many certificates are told of at most: those that end first.
+// Max is how many certificates are told of at most beside those of nodes: those that end first. Of nodes all are told that a server
+// remembers, since one that leaves out a certificate that ends late leaves the word to another server that knows the former only.
 const Max = 1000
 
 // Known is what a server knows. All fields are required.
@@ -21,13 +22,17 @@ type Known struct {
 	Storage *storage.Store
 }
 
-// All are those that end first, at most Max, in the order of their ends.
+// All are those of nodes, and of the others those that end first, at most Max, in the order of their ends.
 func (k Known) All() []trust.Expiry {
-	all := slices.Concat(k.Own(), k.Nodes(), bundles(k.Storage))
-	slices.SortFunc(all, func(a, b trust.Expiry) int {
-		return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return all[:min(len(all), Max)]
+	others := slices.Concat(k.Own(), bundles(k.Storage))
+	slices.SortFunc(others, compare)
+	all := append(k.Nodes(), others[:min(len(others), Max)]...)
+	slices.SortFunc(all, compare)
+	return all
+}
+
+func compare(a, b trust.Expiry) int {
+	return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 }
 
 var expires = prometheus.NewDesc("setpoint_certificate_expiry_timestamp_seconds",

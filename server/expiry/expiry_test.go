@@ -65,10 +65,13 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// TestThoseThatEndFirstAreTold, of too many.
+// TestThoseThatEndFirstAreTold, of too many; of nodes all: another server may know the former certificate of one that ends late here.
 func TestThoseThatEndFirstAreTold(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	own := []trust.Expiry{{Kind: trust.KindServer, Name: "a", Expires: start.Add(1500 * time.Hour)}, {Kind: trust.KindAuthority, Expires: start}}
+	for n := range 2 * Max {
+		own = append(own, trust.Expiry{Kind: trust.KindServer, Name: fmt.Sprint(n), Expires: start.Add(2000*time.Hour + time.Duration(n))})
+	}
 	nodes := func() (all []trust.Expiry) {
 		for n := range 2000 {
 			all = append(all, trust.Expiry{Kind: trust.KindNode, Name: fmt.Sprint(n), Expires: start.Add(time.Duration(n) * time.Hour)})
@@ -77,7 +80,7 @@ func TestThoseThatEndFirstAreTold(t *testing.T) {
 	}
 	store := storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All())
 	all := Known{Own: func() []trust.Expiry { return own }, Nodes: nodes, Storage: store}.All()
-	if len(all) != Max || all[0] != own[1] || all[Max-1].Name != fmt.Sprint(Max-2) {
+	if len(all) != Max+2000 || all[0] != own[1] || all[len(all)-1].Name != fmt.Sprint(Max-3) || all[1].Kind != trust.KindNode {
 		t.Errorf("%d, from %v to %v", len(all), all[0], all[len(all)-1])
 	}
 }

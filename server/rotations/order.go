@@ -69,6 +69,7 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 	state = state.Of(r.config.Life())
 	state.Kind = o.Kind
 	members, changed, stored := r.members(ctx), false, false
+	before := state.UnderWay()
 	switch o.Order {
 	case Status:
 	case Abort:
@@ -83,7 +84,7 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 		stored = err == nil
 	}
 	step := state.Plan(members, r.config.Clock.Now(), r.waits(ctx, state, members)...)
-	progress := rotation.Progress{State: state, Step: step, Changed: changed}
+	progress := rotation.Progress{State: state, Step: step, Changed: changed, WasUnderWay: before}
 	if changed {
 		progress.Waits = nil // nobody has had the time yet
 	}

@@ -112,6 +112,7 @@ func TestWhatEndsIsTold(t *testing.T) {
 		{Kind: trust.KindServer, Name: "a", Expires: now.Add(day)},
 		{Name: "administrator", Expires: now.Add(2 * day)}, // of an older release
 		{Kind: trust.KindAuthority, Expires: now.Add(3 * day)},
+		{Kind: trust.KindFrontProxyAuthority, Expires: now.Add(171 * day)},
 		{Kind: trust.KindNode, Name: "left", Expires: now.Add(day)},
 		{Kind: trust.KindNode, Name: "off", Expires: now.Add(-day)},
 		{Kind: trust.KindNode, Name: "fine", Expires: now.Add(31 * day)},
@@ -129,7 +130,9 @@ WARNING: a: the certificate of the server ends at 2001-09-10T01:46:40Z: see the 
 
 WARNING: a: the certificate of the administrator ends at 2001-09-11T01:46:40Z: see the server's log
 
-WARNING: the certificate of the authority ends at 2001-09-12T01:46:40Z: make a new cluster before, and restore a backup with --new-cluster
+WARNING: the certificate of the authority ends at 2001-09-12T01:46:40Z: run 'setpoint rotate ca'
+
+WARNING: the certificate of the front proxy's authority ends at 2002-02-27T01:46:40Z: run 'setpoint rotate front-proxy'
 
 WARNING: the certificate of the node off ended at 2001-09-08T01:46:40Z: see the agent's log on that machine
 

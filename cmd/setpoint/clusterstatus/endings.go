@@ -8,18 +8,18 @@ import (
 
 // ending is a certificate that ends soon, or has ended.
 type ending struct {
-	what, remedy string
-	at           time.Time
+	trust.Expiry
+	what string
 }
 
 func (e ending) verb(now time.Time) string {
-	if e.at.Before(now) {
+	if e.Expires.Before(now) {
 		return "ended"
 	}
 	return "ends"
 }
 
-// endings are the certificates that end within trust.ExpiryWarning by what the servers tell, each once. A node's ends when the newest does
+// endings are the certificates that end soon by what the servers tell, each once. A node's ends when the newest does
 // that a server has seen: one that the node has left still knows the former.
 func endings(servers []Server, now time.Time) (soon []ending) {
 	latest, order := map[string]ending{}, []string(nil)
@@ -36,28 +36,30 @@ func endings(servers []Server, now time.Time) (soon []ending) {
 			if !told {
 				order = append(order, what)
 			}
-			if !told || c.Expires.After(known.at) {
-				latest[what] = ending{what, remedyOf(c), c.Expires}
+			if !told || c.Expires.After(known.Expires) {
+				latest[what] = ending{c, what}
 			}
 		}
 	}
 	for _, what := range order {
-		if e := latest[what]; e.at.Sub(now) < trust.ExpiryWarning {
+		if e := latest[what]; e.EndsSoon(now) {
 			soon = append(soon, e)
 		}
 	}
 	return soon
 }
 
-// remedyOf says where to look.
-func remedyOf(c trust.Expiry) string {
-	switch c.Kind {
+// remedy says where to look, or what to do.
+func (e ending) remedy() string {
+	switch e.Kind {
 	case trust.KindNode:
 		return "see the agent's log on that machine"
 	case trust.KindBundle:
 		return "put one there that is valid for longer"
-	case trust.KindAuthority, trust.KindFrontProxyAuthority:
-		return "make a new cluster before, and restore a backup with --new-cluster"
+	case trust.KindAuthority:
+		return "run 'setpoint rotate ca'"
+	case trust.KindFrontProxyAuthority:
+		return "run 'setpoint rotate front-proxy'"
 	}
 	return "see the server's log"
 }

@@ -50,7 +50,7 @@ func (r *Report) Print(w io.Writer) error {
 // keeps them from it.
 func printExpiry(w io.Writer, servers []Server, now time.Time) {
 	for _, e := range endings(servers, now) {
-		fmt.Fprintf(w, "\nWARNING: %s %s at %s: %s\n", e.what, e.verb(now), e.at.Format(time.RFC3339), e.remedy)
+		fmt.Fprintf(w, "\nWARNING: %s %s at %s: %s\n", e.what, e.verb(now), e.Expires.Format(time.RFC3339), e.remedy())
 	}
 }
 

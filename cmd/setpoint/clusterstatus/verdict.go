@@ -106,7 +106,7 @@ func troubles(servers []Server, now time.Time) (problems []string) {
 		}
 	}
 	for _, e := range endings(servers, now) {
-		problems = append(problems, fmt.Sprintf("%s %s on %s", e.what, e.verb(now), e.at.Format(time.DateOnly)))
+		problems = append(problems, fmt.Sprintf("%s %s on %s", e.what, e.verb(now), e.Expires.Format(time.DateOnly)))
 	}
 	return problems
 }

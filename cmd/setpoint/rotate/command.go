@@ -158,7 +158,9 @@ func line(order rotations.Order, p rotation.Progress) string {
 		return "it goes back: " + p.Line()
 	case order.Order == rotations.Abort:
 		return "it goes back already: " + p.Line()
-	case p.Changed && p.Phase == rotation.Use && p.Kind != rotation.Serving, p.Changed && p.Phase == rotation.Drop:
+	case p.Changed && p.WasUnderWay:
+		return fmt.Sprintf("it was under way already, and the old one is kept for %s now: %s", p.KeepOld.Duration, p.Line())
+	case p.Changed && p.Phase == rotation.Use && p.Kind != rotation.Serving, p.Changed && p.Phase == rotation.Drop: // by an older server
 		return "it was under way already: " + p.Line()
 	case p.Changed:
 		return "begun: " + p.Line()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/server/rotations"
 )
@@ -48,8 +50,11 @@ func TestWhatBecameOfAnOrder(t *testing.T) {
 		"sa-key was never rotated":           {rotations.Status, rotation.Progress{}},
 		"begun: sa-key: rotation 1":          {rotations.Begin, rotation.Progress{State: rotation.State{Phase: rotation.Trust}, Changed: true}},
 		"it was under way already: sa-key: ": {rotations.Begin, rotation.Progress{State: rotation.State{Phase: rotation.Trust}}},
-		"it goes back: sa-key: ":             {rotations.Abort, rotation.Progress{State: rotation.State{Phase: rotation.Use}, Changed: true}},
-		"it goes back already: sa-key: ":     {rotations.Abort, rotation.Progress{State: rotation.State{Phase: rotation.Use}}},
+		"it was under way already, and the old one is kept for 1h0m0s now: sa-key: rotation 1": {rotations.Begin, rotation.Progress{
+			State: rotation.State{Phase: rotation.Trust, KeepOld: metav1.Duration{Duration: time.Hour}}, Changed: true, WasUnderWay: true,
+		}},
+		"it goes back: sa-key: ":         {rotations.Abort, rotation.Progress{State: rotation.State{Phase: rotation.Use}, Changed: true}},
+		"it goes back already: sa-key: ": {rotations.Abort, rotation.Progress{State: rotation.State{Phase: rotation.Use}}},
 	} {
 		c.p.Kind, c.p.Generation = rotation.AccountKey, 1
 		if got := line(rotations.Order{Kind: rotation.AccountKey, Order: c.order}, c.p); !strings.HasPrefix(got, want) {
