@@ -3,6 +3,8 @@ package trust
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,6 +46,66 @@ func TestServersRenewForYears(t *testing.T) {
 			t.Errorf("the kubeconfig is not that of today's administrator (%v)", err)
 		}
 	})
+}
+
+// TestElevenYears: of a server that is never restarted, and whose authority a person replaces when he is told of it. He is told while all
+// other certificates are far from their end, once, and at no time is a certificate shown that clients do not believe.
+func TestElevenYears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, log := certified(t, t.TempDir(), Server{Name: "server-1", Endpoint: "192.0.2.1:6443"}, time.Now())
+		ring, first, rotated := s.cluster.CA.Ring(), s.cluster.CA.Ring().IDs()[0], time.Time{}
+		for end := time.Now().Add(11 * 365 * 24 * time.Hour); time.Now().Before(end); time.Sleep(7 * 24 * time.Hour) {
+			synctest.Wait()
+			judgeShown(t, s)
+			switch soon := soonOf(s); {
+			case len(soon) > 0 && rotated.IsZero() && len(soon) == 1 && soon[0].Kind == KindAuthority:
+				rotated = time.Now()
+				text, id, err := MakeAuthority(time.Now())
+				if err == nil {
+					_, err = ring.Add(text)
+				}
+				if err := errors.Join(err, ring.Use(id), s.FollowAuthorities(time.Now())); err != nil {
+					t.Fatal(err)
+				}
+				judgeShown(t, s)
+			case len(soon) > 0:
+				t.Fatalf("%s: %v end soon", time.Now(), soon)
+			case !rotated.IsZero() && len(ring.IDs()) > 1:
+				if err := errors.Join(ring.Drop(first), s.FollowAuthorities(time.Now())); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if rotated.IsZero() || len(ring.IDs()) != 1 || ring.IDs()[0] == first {
+			t.Errorf("rotated at %s: %v", rotated, ring.IDs())
+		}
+		if strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "certificate=authority") {
+			t.Errorf("%s", log)
+		}
+	})
+}
+
+func soonOf(s *Keeper) (soon []Expiry) {
+	for _, e := range s.Expiries() {
+		if e.EndsSoon(time.Now()) {
+			soon = append(soon, e)
+		}
+	}
+	return soon
+}
+
+// judgeShown fails if those who believe the cluster's authorities do not believe what the server shows.
+func judgeShown(t *testing.T, s *Keeper) {
+	t.Helper()
+	shown, err := ParseCertificate(s.live.Identity().CertPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.cluster.CA.CertPEM())
+	if _, err := shown.Verify(x509.VerifyOptions{Roots: roots}); err != nil {
+		t.Fatalf("%s: %v", time.Now(), err)
+	}
 }
 
 // TestWhatNobodyRenewsIsWarnedOf: the authority ends after ten years.
