@@ -4,7 +4,8 @@
 // It owns the metric of them, and what `setpoint cluster status` is told. It keeps nothing: it reads when somebody asks.
 //
 // Promises: at most Max are told, those that end first, so no number of objects makes /metrics large, and beside them all that a server
-// remembers of nodes, which is of 10,000 at most (auth.NodeKeys). Of a bundle the last certificate counts, since until then somebody may be trusted by it.
+// remembers of nodes, which is of 10,000 at most (auth.NodeKeys). Of a bundle the last certificate counts, since until then somebody may be
+// trusted by it.
 //
 // Tested with tables over a store in memory.
 package expiry
