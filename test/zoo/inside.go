@@ -7,17 +7,18 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
 // insideCommand is the first argument of the process that is the first of a side's namespaces.
 const insideCommand = "inside"
 
-// inside turns the loopback device on, runs a program and returns its exit status. It is the first process of its
+// inside makes its network, runs a program and returns its exit status. It is the first process of its
 // namespace: what is left when it ends is ended by the kernel.
 func inside(args []string) int {
-	if err := loopbackUp(); err != nil {
-		fmt.Fprintln(os.Stderr, "zoo: loopback:", err)
+	if err := networkUp(); err != nil {
+		fmt.Fprintln(os.Stderr, "zoo: network:", err)
 		return 2
 	}
 	cmd := exec.Command(args[0], args[1:]...)
@@ -40,18 +41,35 @@ func inside(args []string) int {
 // leftProcesses is the line in the output of a program that left processes running.
 const leftProcesses = "zoo: it left processes behind, which are ended now"
 
-func loopbackUp() error {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+// A network that leads nowhere: upstream's kube-apiserver does not start without an address and a default route.
+var (
+	ownAddress = &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)}
+	noRouter   = net.IPv4(192, 0, 2, 254)
+)
+
+// networkUp turns the loopback device on, and makes a bridge without ports.
+func networkUp() error {
+	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
 	}
-	defer unix.Close(socket)
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
+	nowhere := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "nowhere"}}
+	return firstError(
+		func() error { return netlink.LinkSetUp(loopback) },
+		func() error { return netlink.LinkAdd(nowhere) },
+		func() error { return netlink.AddrAdd(nowhere, &netlink.Addr{IPNet: ownAddress}) },
+		func() error { return netlink.LinkSetUp(nowhere) },
+		func() error { return netlink.RouteAdd(&netlink.Route{LinkIndex: nowhere.Index, Gw: noRouter}) },
+	)
+}
+
+func firstError(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	request.SetUint16(uint16(net.FlagUp))
-	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
+	return nil
 }
 
 // anyLeft says whether another process of this namespace still runs.

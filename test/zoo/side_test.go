@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestASideHasNamespacesOfItsOwn: a program that sees no network but loopback, and leaves a process behind.
+// TestASideHasNamespacesOfItsOwn: a program that sees loopback and a bridge to nowhere, and leaves a process behind.
 func TestASideHasNamespacesOfItsOwn(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Log("not root: nothing is run")
@@ -25,7 +25,7 @@ func TestASideHasNamespacesOfItsOwn(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "program")
 	write(t, program, "#!/bin/sh\nsleep 1000 &\necho '=== RUN   TestA'\n"+
-		"test $(wc -l </proc/net/dev) -eq 3 && echo '--- PASS: TestA (0.00s)'\n")
+		"test $(wc -l </proc/net/dev) -eq 4 && echo '--- PASS: TestA (0.00s)'\n")
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}
