@@ -57,7 +57,7 @@ type Stretch struct {
 	FormerUID string
 	// Before and After are the object at the begin and at the end, if it is the same one; nil where it is not, or is Purged, Large or Lost.
 	Before, After *record.Record
-	// Purged: a value was removed. Large: the values are left out. Lost: a hole hides changes of the key.
+	// Purged: a value was removed. Large: the values are left out. Lost: a hole hides changes of the key, or may.
 	Purged, Large, Lost bool
 
 	settled bool
@@ -83,7 +83,8 @@ func (h *History) Between(ctx context.Context, w Wanted) (*Period, error) {
 	if w.After < v.oldest {
 		return nil, &TooOld{Oldest: v.oldest}
 	}
-	purged, p := h.purgesOf(root), period{wanted: w, stretches: map[string]*Stretch{}, left: map[string]struct{}{}}
+	holes := slices.DeleteFunc(v.holes(w.After), func(hole Hole) bool { return hole.After >= w.Until })
+	purged, p := h.purgesOf(root), period{wanted: w, holes: holes, stretches: map[string]*Stretch{}, left: map[string]struct{}{}}
 	mark, all, holds := keysOf(w.Prefix)
 	err = v.changes(ctx, w.After, root.Revision, mark, all, func(c *Change) bool {
 		if holds(c.Key) {
@@ -96,7 +97,6 @@ func (h *History) Between(ctx context.Context, w Wanted) (*Period, error) {
 		return nil, err
 	}
 	p.settle(root)
-	holes := slices.DeleteFunc(v.holes(w.After), func(hole Hole) bool { return hole.After >= w.Until })
 	return &Period{Objects: p.order, Left: len(p.left), Holes: holes}, nil
 }
 
@@ -113,6 +113,7 @@ func (h *History) Oldest() uint64 {
 // period collects stretches.
 type period struct {
 	wanted    Wanted
+	holes     []Hole
 	stretches map[string]*Stretch
 	order     []*Stretch
 	left      map[string]struct{}
@@ -137,7 +138,7 @@ func (p *period) visit(c *Change) {
 }
 
 func (p *period) begin(c *Change) *Stretch {
-	s := &Stretch{Key: c.Key}
+	s := &Stretch{Key: c.Key, Lost: c.Before == nil && p.hides(p.wanted.After, c.Revision)}
 	if c.Before != nil {
 		s.Existed, s.FormerUID = true, c.Before.UID
 		s.Lost = c.Before.ModRevision > p.wanted.After
@@ -147,15 +148,28 @@ func (p *period) begin(c *Change) *Stretch {
 	return s
 }
 
+// hides reports whether a hole lies between two changes of a key: what found nothing may have found it because of a deletion in the hole.
+func (p *period) hides(one, other uint64) bool {
+	return slices.ContainsFunc(p.holes, func(hole Hole) bool { return hole.After < other && hole.Until > one })
+}
+
+// fits takes room for a value, if there is some.
+func (p *period) fits(s *Stretch, rec *record.Record) bool {
+	s.Purged = s.Purged || len(rec.Value) == 0
+	if len(rec.Value) == 0 {
+		return false
+	}
+	if p.bytes+len(rec.Value) > periodBytesMax {
+		s.Large = true
+		return false
+	}
+	p.bytes += len(rec.Value)
+	return true
+}
+
 // copied is a record in memory of its own, nil if there is no room for it.
 func (p *period) copied(s *Stretch, rec *record.Record) *record.Record {
-	if len(rec.Value) == 0 {
-		s.Purged = true
-		return nil
-	}
-	if p.bytes += len(rec.Value); p.bytes > periodBytesMax {
-		p.bytes -= len(rec.Value)
-		s.Large = true
+	if !p.fits(s, rec) {
 		return nil
 	}
 	copied := &record.Record{Key: rec.Key, UID: rec.UID, CreateRevision: rec.CreateRevision, ModRevision: rec.ModRevision}
@@ -165,7 +179,7 @@ func (p *period) copied(s *Stretch, rec *record.Record) *record.Record {
 
 // goOn takes a change that is in the period.
 func (p *period) goOn(s *Stretch, c *Change) {
-	s.Lost = s.Lost || s.Changes > 0 && !follows(c, s)
+	s.Lost = s.Lost || s.Changes > 0 && !p.follows(c, s)
 	s.Changes++
 	s.Revision, s.Time, s.Deleted, s.UID = c.Revision, c.Time, c.Deleted, c.UID
 	if !slices.Contains(s.Writers, c.Origin.Actor) {
@@ -181,9 +195,9 @@ func (p *period) goOn(s *Stretch, c *Change) {
 }
 
 // follows reports whether a change found what the one before had left.
-func follows(c *Change, s *Stretch) bool {
+func (p *period) follows(c *Change, s *Stretch) bool {
 	if s.Deleted {
-		return c.Before == nil
+		return c.Before == nil && !p.hides(s.Revision, c.Revision)
 	}
 	return c.Before != nil && c.Before.ModRevision == s.Revision
 }
@@ -225,7 +239,9 @@ func (p *period) settle(root *state.Root) {
 		case rec == nil, rec.ModRevision != s.Revision:
 			s.Lost = true
 		case s.Before != nil && s.Before.UID == rec.UID:
-			s.After = rec
+			if p.fits(s, rec) {
+				s.After = rec
+			}
 		}
 	}
 }

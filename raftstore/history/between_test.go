@@ -2,9 +2,14 @@ package history_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/record"
@@ -79,4 +84,75 @@ func recordAt(t *testing.T, store *raftstoretest.Local, key string, revision uin
 	}
 	rec, _ := root.Get(key)
 	return rec
+}
+
+// TestBetweenAroundAHole: an object may have been deleted in a hole and made again behind it: that it was created is not sure. Of one that
+// was there all the time nothing is missing.
+func TestBetweenAroundAHole(t *testing.T) {
+	store, dir := raftstoretest.NewLocal(state.Options{RingBytes: 1 << 20}), t.TempDir()
+	period := func(change func()) { // each has a file of its own
+		h, end := openHistory(t, store, dir, withPurges)
+		change()
+		if _, err := h.At(t.Context(), key(0), store.Root().Revision-1); err != nil { // it has all
+			t.Fatal(err)
+		}
+		end()
+	}
+	write := func(text string) {
+		putValue(t, store, "/core/pods/n/again", text)
+		putValue(t, store, "/core/pods/n/kept", text)
+	}
+	period(func() { write("a") })
+	after := store.Root().Revision
+	period(func() {
+		if _, err := store.Propose(t.Context(), command.Command{Ops: []command.Op{{Kind: command.Delete, Key: "/core/pods/n/again"}}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	period(func() { write("b") })
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 3 {
+		t.Fatal(files, err)
+	}
+	if err := os.Remove(files[1]); err != nil {
+		t.Fatal(err)
+	}
+	h, _ := openHistory(t, store, dir, withPurges)
+	p, err := h.Between(t.Context(), history.Wanted{Prefix: "/core/pods/", After: after, Until: store.Root().Revision, Holds: everything, Limit: 10})
+	if err != nil || len(p.Holes) != 1 || len(p.Objects) != 2 {
+		t.Fatal(err, p)
+	}
+	if again, kept := p.Objects[0], p.Objects[1]; !again.Lost || kept.Lost {
+		t.Errorf("%+v %+v", again, kept)
+	}
+}
+
+// TestBetweenOfLargeObjects: what objects are now counts too.
+func TestBetweenOfLargeObjects(t *testing.T) {
+	store := raftstoretest.NewLocal(state.Options{RingBytes: 1 << 30})
+	h, _ := openHistory(t, store, t.TempDir(), nil)
+	const objects, bytesEach = 50, 1 << 20
+	for i := range objects {
+		putValue(t, store, fmt.Sprint("/core/pods/n/", i), "small")
+	}
+	after := store.Root().Revision
+	for i := range objects {
+		putValue(t, store, fmt.Sprint("/core/pods/n/", i), strings.Repeat("x", bytesEach))
+	}
+	p, err := h.Between(t.Context(), history.Wanted{Prefix: "/core/", After: after, Until: store.Root().Revision, Holds: everything, Limit: 1000})
+	if err != nil || len(p.Objects) != objects {
+		t.Fatal(err, len(p.Objects))
+	}
+	bytes, large := 0, 0
+	for _, s := range p.Objects {
+		if s.Large {
+			large++
+		}
+		if s.After != nil {
+			bytes += len(s.After.Value)
+		}
+	}
+	if bytes > 32<<20 || large == 0 || large == objects {
+		t.Errorf("%d bytes of values, %d are left out", bytes, large)
+	}
 }

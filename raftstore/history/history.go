@@ -210,7 +210,7 @@ func (h *History) Run(ctx context.Context) {
 		if err != nil {
 			continue // it was overtaken again
 		}
-		h.orderAll(h.purgesOf(h.config.Source.Root()))
+		h.mayOwe()
 		h.take(ctx, watcher)
 		watcher.Close()
 	}
@@ -265,6 +265,7 @@ func (h *History) skip(to uint64) {
 // take takes what the watcher tells, until it tells no more, or tells of another life.
 func (h *History) take(ctx context.Context, watcher *watch.Watcher) {
 	for ctx.Err() == nil {
+		h.orderOwed()
 		wait := aligned.Until(time.Now(), lookEvery)
 		if h.mustPurge() {
 			h.purgeOne()

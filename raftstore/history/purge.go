@@ -2,7 +2,6 @@ package history
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,13 +57,42 @@ func (p purges) marked(marks []byte) bool {
 	return false
 }
 
-// purging is what Run has still to remove from the disk. History's mu guards unread; the rest is Run's.
+// purging is what Run has still to remove from the disk. History's mu guards owed and unread, which Run alone sets; the rest is Run's.
 type purging struct {
 	keys purges
-	// upTo is the newest purge that is done.
-	upTo uint64
+	// owed: purges up to the revision from may have been ordered before and not be done. No event tells of them again.
+	owed bool
+	from uint64
 	// unread are files that may have the values.
 	unread []*file
+}
+
+// mayHavePurged is how many files may have values that were purged. The caller holds mu.
+func (h *History) mayHavePurged() int {
+	if h.purging.owed {
+		return len(h.files)
+	}
+	return len(h.purging.unread)
+}
+
+// mayOwe notes that the watcher tells of nothing up to the head: not of the purges that were under way when this server was stopped.
+func (h *History) mayOwe() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.purging.owed, h.purging.from = h.config.Purges != "", h.head
+}
+
+// orderOwed orders the purges up to the head that history began with, once the store has them all: after a start it has those of its last
+// snapshot, until the log is applied.
+func (h *History) orderOwed() {
+	root := h.config.Source.Root()
+	if !h.purging.owed || root.Revision < h.purging.from {
+		return
+	}
+	h.orderAll(h.purgesOf(root))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.purging.owed = false
 }
 
 // order has the values removed of which an event tells, if it does.
@@ -75,9 +103,9 @@ func (h *History) order(e *watch.Event) {
 	h.orderAll(purges{h.purgedKey(e.Key): e.Revision})
 }
 
-// orderAll begins to remove values: what is in memory is written, and all files are looked through.
+// orderAll begins to remove values: what is in memory is written, and all files are looked through. A purge that was done already is done
+// again when its event comes: files may have got values since.
 func (h *History) orderAll(keys purges) {
-	maps.DeleteFunc(keys, func(_ string, revision uint64) bool { return revision <= h.purging.upTo })
 	if len(keys) == 0 {
 		return
 	}
@@ -85,7 +113,9 @@ func (h *History) orderAll(keys purges) {
 	if h.purging.keys == nil {
 		h.purging.keys = purges{}
 	}
-	maps.Copy(h.purging.keys, keys)
+	for key, revision := range keys {
+		h.purging.keys[key] = max(h.purging.keys[key], revision)
+	}
 	h.past.forget()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,13 +143,9 @@ func (h *History) purgeOne() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.purging.unread = h.purging.unread[min(1, len(h.purging.unread)):]
-	if len(h.purging.unread) > 0 {
-		return
+	if len(h.purging.unread) == 0 {
+		clear(h.purging.keys)
 	}
-	for _, revision := range h.purging.keys {
-		h.purging.upTo = max(h.purging.upTo, revision)
-	}
-	clear(h.purging.keys)
 }
 
 // mustPurge reports whether there are values to remove.
@@ -188,19 +214,23 @@ func eventOf(c *Change) *watch.Event {
 	return e
 }
 
-// putInPlace writes a file that takes the place of another one, whole or not at all.
+// putInPlace writes a file that takes the place of another one, whole or not at all. It is as old as the other one.
 func (h *History) putInPlace(f *file, text []byte) (*file, error) {
 	path := f.path + rewrittenSuffix
 	if err := writeSynced(path, text); err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
+	if err := os.Chtimes(path, f.written, f.written); err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
 	next, err := openFile(path)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.Remove(path))
 	}
 	if err := os.Rename(path, f.path); err != nil {
 		return nil, errors.Join(err, next.handle.Close(), os.Remove(path))
 	}
+	h.syncFolder()
 	next.path, next.begun, next.written = f.path, f.begun, f.written
 	return next, nil
 }
@@ -212,6 +242,17 @@ func writeSynced(path string, text []byte) error {
 	}
 	_, err = handle.Write(text)
 	return errors.Join(err, handle.Sync(), handle.Close())
+}
+
+// syncFolder makes a rename and a removal last. A file that comes back after a power failure is looked through again at the next start.
+func (h *History) syncFolder() {
+	folder, err := os.Open(h.config.Dir)
+	if err == nil {
+		err = errors.Join(folder.Sync(), folder.Close())
+	}
+	if err != nil {
+		h.config.Logger.Warn("the folder of history cannot be synced", "err", err)
+	}
 }
 
 // replace puts another file in the place of one, or nothing. Who reads the former one reads on.
@@ -230,6 +271,7 @@ func (h *History) replace(f, next *file) {
 	h.mu.Unlock()
 	if next == nil {
 		h.note("a file of history is removed", f.remove(), "file", f.path)
+		h.syncFolder()
 	}
 	h.letGo(f)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ import (
 
 const purgesFolder = "/claims/purges/"
 
-func withPurges(c *history.Config) { c.Purges, c.FileBytes = purgesFolder, 64<<10 }
+func withPurges(c *history.Config) { c.Purges, c.FileBytes = purgesFolder, 1 }
 
 func putValue(t *testing.T, store *raftstoretest.Local, key, value string) {
 	t.Helper()
@@ -72,7 +73,7 @@ func onDisk(t *testing.T, dir, text string) bool {
 func fill(t *testing.T, store *raftstoretest.Local) {
 	t.Helper()
 	for i := range 200 {
-		putValue(t, store, key(i%7), strings.Repeat(fmt.Sprintf("other %d ", i), 300))
+		putValue(t, store, key(i%7), strings.Repeat(fmt.Sprintf("other %d ", i), 3000))
 		if i%40 == 0 {
 			putValue(t, store, "/core/secrets/n/s", fmt.Sprintf("canary-%d", i))
 		}
@@ -103,7 +104,7 @@ func purged(t *testing.T, h *history.History, store *raftstoretest.Local, dir st
 	}
 }
 
-// TestPurge: the values of an object are removed while history runs, also after a restart in the middle, and on a server that was away.
+// TestPurge: the values of an object are removed while history runs, and on a server that was away.
 func TestPurge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, dirs := raftstoretest.NewLocal(state.Options{RingBytes: 1 << 30}), []string{t.TempDir(), t.TempDir()}
@@ -132,6 +133,105 @@ func TestPurge(t *testing.T) {
 			end()
 		}
 	})
+}
+
+// behind is a store that was just started: it has the state of its last snapshot until the log is applied.
+type behind struct {
+	*raftstoretest.Local
+	snapshot atomic.Pointer[state.Root]
+}
+
+func (b *behind) Root() *state.Root {
+	if old := b.snapshot.Load(); old != nil {
+		return old
+	}
+	return b.Local.Root()
+}
+
+// TestPurgeEndedByACrash: a server is stopped in the middle of a purge, of which no event tells it after the start, and its snapshot does
+// not have it.
+func TestPurgeEndedByACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, dir := &behind{Local: raftstoretest.NewLocal(state.Options{RingBytes: 1 << 30})}, t.TempDir()
+		_, end := openHistory(t, store, dir, withPurges)
+		fill(t, store.Local)
+		snapshot := store.Root()
+		putValue(t, store.Local, purgesFolder+"core/secrets/n/s", "x")
+		synctest.Wait() // for the first file
+		end()
+		if !onDisk(t, dir, "canary-") {
+			t.Fatal("the purge is done already")
+		}
+		store.snapshot.Store(snapshot)
+		again, end := openHistory(t, store, dir, withPurges)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := again.Status(); s.Purging == 0 {
+			t.Errorf("nothing is left to do: %+v", s)
+		}
+		store.snapshot.Store(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		purged(t, again, store.Local, dir)
+		if s := again.Status(); s.Purging > 0 || len(s.Holes) > 0 {
+			t.Errorf("%+v", s)
+		}
+		end()
+	})
+}
+
+// TestPurgeOfWhatCameMeanwhile: an object changed on while a server was away, and was then purged: the changes come after the state that has
+// the purge, and the values do not stay on the disk.
+func TestPurgeOfWhatCameMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, dir := raftstoretest.NewLocal(state.Options{RingBytes: 1 << 30}), t.TempDir()
+		_, end := openHistory(t, store, dir, withPurges)
+		putValue(t, store, "/core/secrets/n/s", "canary-before")
+		synctest.Wait()
+		end()
+		putValue(t, store, "/core/secrets/n/s", "canary-meanwhile")
+		putValue(t, store, "/core/secrets/n/s", "present")
+		putValue(t, store, purgesFolder+"core/secrets/n/s", "x")
+		_, end = openHistory(t, store, dir, withPurges)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		end()
+		if onDisk(t, dir, "canary-") {
+			t.Error("the values are on the disk")
+		}
+	})
+}
+
+// TestAPurgedFileIsAsOld: it is kept no longer than it would be without the purge, also after a restart.
+func TestAPurgedFileIsAsOld(t *testing.T) {
+	store, dir := raftstoretest.NewLocal(state.Options{RingBytes: 1 << 30}), t.TempDir()
+	h, end := openHistory(t, store, dir, withPurges)
+	fill(t, store)
+	if _, err := h.At(t.Context(), key(0), store.Root().Revision-1); err != nil { // it has all
+		t.Fatal(err)
+	}
+	end()
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	for _, path := range files {
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putValue(t, store, purgesFolder+"core/secrets/n/s", "x")
+	h, end = openHistory(t, store, dir, withPurges)
+	for h.Status().Purging > 0 || onDisk(t, dir, "canary-") {
+		time.Sleep(time.Millisecond)
+	}
+	end()
+	for _, path := range files[:len(files)-1] { // the newest one got the purge itself
+		if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) {
+			t.Errorf("%v %v", info.ModTime(), err)
+		}
+	}
 }
 
 // TestPurgeInASnapshot: a server that gets a snapshot with the purge in place of the log removes the values too.

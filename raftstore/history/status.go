@@ -31,7 +31,7 @@ func (h *History) Status() *Status {
 	v := h.present()
 	s := &Status{
 		Oldest: h.oldest, Newest: h.head, Bytes: h.bytes(),
-		Purging: len(h.purging.unread), Retention: h.config.Retention, SizeBytes: h.config.SizeBytes, Holes: v.holes(h.oldest),
+		Purging: h.mayHavePurged(), Retention: h.config.Retention, SizeBytes: h.config.SizeBytes, Holes: v.holes(h.oldest),
 	}
 	for _, b := range v.blocks {
 		s.Changes += b.changes
