@@ -15,11 +15,14 @@ const (
 	// operation or changes the format of entries or snapshots raises it, and uses
 	// the new only once the root's FeatureLevel has reached it: the servers of a
 	// rolling upgrade follow the oldest of them.
-	// Level 2: the log and snapshots name the cluster's life. Level 3: logs are in segments.
-	FeatureLevel = replica.SegmentsLevel
+	// Level 2: the log and snapshots name the cluster's life. Level 3: logs are in segments. Level 4: servers remove what is purged.
+	FeatureLevel = PurgesLevel
 
 	// EncryptedValuesLevel is from when on values may have command.EncodingEncrypted.
 	EncryptedValuesLevel = 2
+
+	// PurgesLevel is from when on history may be purged: all servers know that such a write has values removed.
+	PurgesLevel = 4
 
 	// levelEvery is how often a leader asks the members whose level is not known to
 	// be its own.

@@ -113,7 +113,7 @@ func (t *Table) stretchOf(gr schema.GroupResource, h *history.Stretch) Stretch {
 	}
 	switch {
 	case h.Lost:
-		s.Unknown = "some of its changes are in a part of history that is missing"
+		s.Unknown = "some of its changes are, or may be, in a part of history that is missing"
 	case h.Purged && s.Existed && s.Exists && !s.Replaced:
 		s.Unknown = purgedValue
 	case h.Large && s.Existed && s.Exists && !s.Replaced:

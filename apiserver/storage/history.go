@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,24 +59,36 @@ func reachOf(err error) string {
 }
 
 // rootExactly returns what was under a prefix at a revision: from the watch history if it reaches back so far, else from history. It may
-// have other objects as well.
+// have other objects as well. It holds every write acknowledged before: one of them may have purged what is asked for, and a replica that is
+// behind or cut off does not know.
 func (s *Store) rootExactly(ctx context.Context, prefix string, revision uint64) (*state.Root, error) {
-	root, err := s.waitRevision(ctx, revision)
-	if err != nil || root.Revision == revision {
+	root, err := s.log.ReadIndex(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if root, err = s.waitRevision(ctx, revision); err != nil || root.Revision == revision {
 		return root, err
 	}
 	root, err = s.log.RootAt(revision)
 	if errors.Is(err, errCompacted) && s.history != nil {
-		root, err = s.history.At(ctx, prefix, revision)
-		if errors.Is(err, history.ErrTooOld) || errors.Is(err, history.ErrHole) {
-			return nil, &outOfReach{err}
-		}
-		err = unread(err)
+		return s.rootOfHistory(ctx, prefix, revision)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return root, s.unpurged(root, prefix, revision)
+}
+
+// rootOfHistory is what history has of a revision.
+func (s *Store) rootOfHistory(ctx context.Context, prefix string, revision uint64) (*state.Root, error) {
+	root, err := s.history.At(ctx, prefix, revision)
+	switch {
+	case errors.Is(err, history.ErrTooOld) || errors.Is(err, history.ErrHole):
+		return nil, &outOfReach{err}
+	case err != nil:
+		return nil, unread(err)
+	}
+	return root, cmp.Or(s.unpurged(root, prefix, revision), emptied(root, prefix)) // the former names who purged
 }
 
 // unread is unavailable, with what history says.

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/raftstore/record"
@@ -52,6 +53,10 @@ func (t *Table) Purge(ctx context.Context, namespace, name string) (uint64, erro
 		root, err := t.store.log.ReadIndex(ctx)
 		if err != nil {
 			return 0, unavailable(err)
+		}
+		if root.FeatureLevel < raftstore.PurgesLevel {
+			return 0, apierrors.NewServiceUnavailable(fmt.Sprintf("the cluster has feature level %d, and at %d all servers can purge: "+
+				"upgrade them all, see 'setpoint upgrade', and try again", root.FeatureLevel, raftstore.PurgesLevel))
 		}
 		c, err := t.purgeCommand(ctx, root, t.key(namespace, name))
 		if err != nil {
@@ -112,7 +117,7 @@ func (t *Table) purgedAt(ctx context.Context, namespace, name string) (uint64, e
 	return rec.ModRevision, nil
 }
 
-// A purgedError says that what was asked for is removed.
+// A purgedError says that what was asked for is removed. Without a revision the purge itself is no longer kept.
 type purgedError struct {
 	key      string
 	revision uint64
@@ -123,17 +128,20 @@ type purgedError struct {
 func (e *purgedError) Error() string {
 	gr, _ := resourceOf(e.key)
 	_, name := nameOf(e.key)
+	if e.revision == 0 {
+		return fmt.Sprintf("what %s %q was then was purged", gr, name)
+	}
 	return fmt.Sprintf("what %s %q was before resourceVersion %d was purged by %s at %s",
 		gr, name, e.revision, e.purge.By, e.purge.At.Format(time.RFC3339))
 }
 
 // unpurged refuses what was under a prefix at a revision if something of it was purged since: values that were there then, and are not any
-// more. It asks the newest state of this replica, after the past was read.
+// more. It asks the newest state of this replica, after the past was read: rootExactly has waited for what was acknowledged before.
 func (s *Store) unpurged(past *state.Root, prefix string, revision uint64) error {
 	now := s.log.Root()
 	for rec := range now.All(purgeKey(prefix)) {
 		key := "/" + strings.TrimPrefix(rec.Key, PurgesFolder())
-		if rec.ModRevision <= revision || key != prefix && !strings.HasSuffix(prefix, "/") {
+		if rec.ModRevision <= revision || !isUnder(prefix, key) {
 			continue
 		}
 		was, found := past.Get(key)
@@ -144,8 +152,21 @@ func (s *Store) unpurged(past *state.Root, prefix string, revision uint64) error
 	return nil
 }
 
+// emptied refuses what history has under a prefix if a value of it is empty: it was purged, and history is kept for longer than the purge.
+func emptied(past *state.Root, prefix string) error {
+	for rec := range past.All(prefix) {
+		if len(rec.Value) == 0 && isUnder(prefix, rec.Key) {
+			return &outOfReach{&purgedError{key: rec.Key}}
+		}
+	}
+	return nil
+}
+
+// isUnder reports whether a key is the one that a prefix names, or in the folder that it is.
+func isUnder(prefix, key string) bool { return key == prefix || strings.HasSuffix(prefix, "/") }
+
 // purgedSince reports whether something under a prefix was purged after a revision: who goes on from there must not get the values that
-// came before.
+// came before. It asks what this replica has: a watch goes on where there is no leader, too.
 func (s *Store) purgedSince(prefix string, revision uint64) bool {
 	for rec := range s.log.Root().All(purgeKey(prefix)) {
 		if rec.ModRevision > revision {

@@ -14,7 +14,8 @@
 //   - An answer is right, or an error. A record tells the revision that made it, so what was changed in a hole of history is noticed:
 //     ErrHole names it, and what a hole does not touch is answered. Holes come of damage, of a full disk, and of a snapshot that a
 //     server got from the leader because it was behind.
-//   - What was purged is told to nobody from then on, and removed from the disk before long, whenever the server hears of it.
+//   - What was purged is told to nobody once the store has the purge, and removed from the disk before long. Who must know all that was
+//     acknowledged has the store get it (ReadIndex) before he asks.
 //   - A time is told, or it is said that it is not known.
 //   - A life of the cluster has its own: after a restore or a recovery history begins anew.
 //   - After a crash the end that was not yet written is taken from the log again. Bytes that are not what was written are noticed.
