@@ -115,6 +115,8 @@ type api struct {
 	admissionMetrics *timing.Metrics
 	// shares divide its watches and streams.
 	shares *apiserver.Shares
+	// pastTurns divide its reads of history.
+	pastTurns *past.Turns
 	// refusals chooses which refused writes of clients without a name are noted.
 	refusals sampled.Sampler
 	// offered are the built-in kinds, reviews included.
@@ -130,11 +132,12 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
 		admissionMetrics: timing.New(),
 		shares:           apiserver.NewShares(),
+		pastTurns:        past.NewTurns(),
 		followed:         newFirsts(rotation.EncryptionKey, rotation.FrontProxy),
 		storage:          storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}
 	if config.history != nil {
-		a.storage.KeepHistory(past.Share(config.history))
+		a.storage.KeepHistory(past.Share(config.history, a.pastTurns))
 	}
 	clients, err := newClients(a.door)
 	if err != nil {
@@ -257,7 +260,7 @@ func (a *api) newWhy() *why.Why {
 // newPast makes what answers about former states of objects.
 func (a *api) newPast() *past.Past {
 	kinds := named.Kinds{Storage: a.storage, CustomKinds: a.custom.Kinds, Custom: a.custom.Instances}
-	return past.New(past.Source{Kinds: kinds, Authorizer: a.access.Authorizer})
+	return past.New(past.Source{Kinds: kinds, Authorizer: a.access.Authorizer, Turns: a.pastTurns})
 }
 
 // addOtherKinds makes what serves kinds that are not built in.

@@ -79,16 +79,15 @@ type Changed struct {
 
 // Diff tells what happened between two times, of what the caller may list. Errors are those of the API.
 func (p *Past) Diff(ctx context.Context, caller user.Info, s Span) (*Difference, error) {
-	d := &diff{past: p, caller: caller, span: s}
-	if err := d.choose(ctx); err != nil {
-		return nil, err
-	}
-	done, err := p.turn(ctx, caller)
+	ctx, done, err := p.turn(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	p.catchUp(ctx)
+	d := &diff{past: p, caller: caller, span: s, newest: p.catchUp(ctx)}
+	if err := d.choose(ctx); err != nil { // with the newest state: the namespace may be another tenant's since
+		return nil, err
+	}
 	if err := d.revisions(ctx); err != nil {
 		return nil, err
 	}
@@ -105,6 +104,8 @@ type diff struct {
 	past   *Past
 	caller user.Info
 	span   Span
+	// newest: this server has what was acknowledged before the question.
+	newest bool
 	scope  storage.Scope
 	kinds  map[schema.GroupResource]bool
 	// former are the kinds of which the caller may know former namespaces; began is when the present one was made.
@@ -237,7 +238,11 @@ func (d *diff) changed(s *storage.Stretch) Changed {
 		Name: s.Name, Did: didBetween(s), Writes: s.Changes, ResourceVersion: s.Revision, Time: s.Time,
 		By: s.Writers, ByMore: s.WritersMore, Unknown: s.Unknown,
 	}
-	if s.Before == nil || s.After == nil {
+	switch {
+	case s.Before == nil || s.After == nil:
+		return c
+	case !d.newest:
+		c.Unknown = unsure
 		return c
 	}
 	o := explain.Object{Group: s.Resource.Group, Resource: s.Resource.Resource}

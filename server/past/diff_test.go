@@ -15,6 +15,7 @@ import (
 
 	rest "github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/server/named"
 )
 
@@ -121,9 +122,7 @@ func TestDiffRefuses(t *testing.T) {
 // TestPurge: what an object was is told no more, by no way; what it is and that it changed are.
 func TestPurge(t *testing.T) {
 	p := diffWorld(t)
-	p.source.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-		return authorizer.DecisionAllow, "", nil
-	})
+	p.source.Authorizer = authorizer.AuthorizerFunc(allowed)
 	admin, q := &user.DefaultInfo{Name: "admin"}, named.Question{Kind: "cm", Namespace: "n", Name: "kept"}
 	before, err := p.Answer(t.Context(), admin, Question{Question: q})
 	if err != nil || len(before.Changes) != 2 || len(before.Changes[1].Fields) != 1 {
@@ -153,8 +152,29 @@ func TestPurge(t *testing.T) {
 	if _, err := table.Get(exact, "n", "gone", first); !apierrors.IsNotFound(err) {
 		t.Errorf("another object: %v", err)
 	}
-	q.Name = "never"
-	if _, err := p.Purge(t.Context(), q); !apierrors.IsNotFound(err) {
-		t.Errorf("a name that never was: %v", err)
+	if done.Unheard {
+		t.Error("this server knows the object")
+	}
+}
+
+// noHistory is a server's history that answers nothing, as one that is busy, behind or damaged.
+type noHistory struct{ storage.History }
+
+func (noHistory) Changes(context.Context, string, uint64, int) ([]history.Known, []history.Hole, bool, error) {
+	return nil, nil, false, history.ErrBusy
+}
+
+// TestPurgeWithoutHistory: what this server's history has does not matter, other servers may have the values.
+func TestPurgeWithoutHistory(t *testing.T) {
+	p, store := world(t)
+	q := named.Question{Kind: "cm", Namespace: "n", Name: "never"}
+	if done, err := p.Purge(t.Context(), q); err != nil || done.ResourceVersion == 0 || !done.Unheard {
+		t.Errorf("a name that this server never heard: %v %+v", err, done)
+	}
+	for name, h := range map[string]storage.History{"busy": noHistory{}, "none": nil} {
+		store.KeepHistory(h)
+		if done, err := p.Purge(t.Context(), q); err != nil || done.ResourceVersion == 0 || done.Unheard {
+			t.Errorf("%s: %v %+v", name, err, done)
+		}
 	}
 }

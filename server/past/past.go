@@ -1,6 +1,7 @@
 package past
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 // changesMax is how many changes one answer tells, the newest ones.
 const (
 	changesMax = 1000
-	// newestTimeout is how long it is waited for the newest state; after it the answer is of what this server has.
+	// newestTimeout is how long it is waited for the newest state; after it the answer is of what this server has, without values.
 	newestTimeout = time.Second
 	// retrySeconds is when to ask again if one has his share of answers: readMax are made at a time, on one server, of tenants, each with
 	// up to history.changesBytesMax of values. More wait for as long as a request may take.
@@ -34,16 +35,17 @@ const (
 type Source struct {
 	named.Kinds
 	Authorizer authorizer.Authorizer
+	// Turns are those of the history that the storage has.
+	Turns *Turns
 }
 
 // Past answers questions. It is safe for concurrent use.
 type Past struct {
 	source Source
-	turns  *turns
 }
 
 // New returns a Past.
-func New(s Source) *Past { return &Past{source: s, turns: newTurns()} }
+func New(s Source) *Past { return &Past{s} }
 
 // Question names an object, and since when its changes are wanted; zero: all that are kept.
 type Question struct {
@@ -96,6 +98,13 @@ var did = map[string]string{storage.Created: "created", storage.Updated: "change
 
 // Answer tells of the object, as far as the caller may know. Errors are those of the API.
 func (p *Past) Answer(ctx context.Context, caller user.Info, q Question) (Answer, error) {
+	ctx, done, err := p.turn(ctx, caller)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer done()
+	// Whatever was acknowledged before the question is in the answer, and judged: the namespace may be another tenant's since.
+	newest := p.catchUp(ctx)
 	object, err := p.source.Resolve(ctx, q.Question)
 	if err != nil {
 		return Answer{}, err
@@ -119,13 +128,6 @@ func (p *Past) Answer(ctx context.Context, caller user.Info, q Question) (Answer
 	if began := table.NamespaceBegan(object.Namespace); after < began && !p.mayEverywhere(ctx, caller, object) {
 		after = began - 1 // a former namespace of the name was somebody else's
 	}
-	done, err := p.turn(ctx, caller)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer done()
-	// Whatever was acknowledged before the question is in the answer.
-	p.catchUp(ctx)
 	changes, holes, more, err := table.Past(ctx, object.Namespace, object.Name, after, changesMax)
 	if err != nil {
 		return Answer{}, err
@@ -136,6 +138,9 @@ func (p *Past) Answer(ctx context.Context, caller user.Info, q Question) (Answer
 	for _, past := range slices.Backward(changes) {
 		if !past.Time.IsZero() && past.Time.Before(q.Since) {
 			continue // the revision of that time is not known
+		}
+		if !newest && past.Verb == storage.Updated {
+			past.Unknown = cmp.Or(past.Unknown, unsure)
 		}
 		change := changeOf(object, &past)
 		if bytes += bytesOf(change.Fields); bytes > answerBytesMax {
@@ -157,16 +162,16 @@ func (p *Past) mayEverywhere(ctx context.Context, caller user.Info, object expla
 	return named.MayGet(ctx, p.source.Authorizer, caller, object)
 }
 
-// turn waits until an answer may be made for a caller, who calls done.
-func (p *Past) turn(ctx context.Context, caller user.Info) (done func(), err error) {
-	done, err = p.turns.take(ctx, caller)
+// turn waits until an answer may be made for a caller, who goes on with the context that is returned, and calls done.
+func (p *Past) turn(ctx context.Context, caller user.Info) (turned context.Context, done func(), err error) {
+	turned, done, err = p.source.Turns.take(ctx, caller)
 	switch {
 	case err == nil:
-		return done, nil
+		return turned, done, nil
 	case ctx.Err() != nil:
 		err = history.ErrBusy
 	}
-	return nil, apierrors.NewTooManyRequests(err.Error(), retrySeconds)
+	return nil, nil, apierrors.NewTooManyRequests(err.Error(), retrySeconds)
 }
 
 // bytesOf is about what fields take in an answer.
@@ -180,11 +185,16 @@ func bytesOf(fields []Field) (n int) {
 	return n
 }
 
-// catchUp waits for what was acknowledged before the question. A server that lost the others answers from what it has.
-func (p *Past) catchUp(ctx context.Context) {
+// unsure is why a server tells no values that does not reach the others: they may be purged since.
+const unsure = "this server does not reach the others: whether its values were purged is not known"
+
+// catchUp waits for what was acknowledged before the question, and reports whether it is here. A server that lost the others answers from
+// what it has, without values.
+func (p *Past) catchUp(ctx context.Context) (newest bool) {
 	ctx, cancel := context.WithTimeout(ctx, newestTimeout)
 	defer cancel()
-	_, _ = p.source.Storage.LinearizableRevision(ctx)
+	_, err := p.source.Storage.LinearizableRevision(ctx)
+	return err == nil
 }
 
 // unheardOf is a NotFound error unless there is such an object, which did not change for as long as history reaches.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	rest "github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/history"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -71,10 +74,38 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// lone is a replica of its own, or one that waits in vain for the others.
+type lone struct {
+	*raftstoretest.Local
+	cut atomic.Bool
+	// caughtUp is called before a question gets the newest state.
+	caughtUp func()
+}
+
+func (l *lone) ReadIndex(ctx context.Context) (*state.Root, error) {
+	if l.cut.Load() {
+		return nil, raftstore.ErrNoLeader
+	}
+	if l.caughtUp != nil {
+		l.caughtUp()
+	}
+	return l.Local.ReadIndex(ctx)
+}
+
 // world is a history over storage in memory; the reader may get ConfigMaps.
 func world(t *testing.T) (*Past, *storage.Store) {
 	t.Helper()
-	log := raftstoretest.NewLocal(state.Options{})
+	p, store, _ := worldOn(t)
+	return p, store
+}
+
+func worldOn(t *testing.T) (*Past, *storage.Store, *lone) {
+	t.Helper()
+	log := &lone{Local: raftstoretest.NewLocal(state.Options{})}
+	raise := command.Command{Ops: []command.Op{{Kind: command.SetFeatureLevel, Revision: raftstore.PurgesLevel}}}
+	if _, err := log.Propose(t.Context(), raise); err != nil {
+		t.Fatal(err)
+	}
 	store := storage.New(log, kinds.NewScheme(), kinds.All())
 	kept, err := history.Open(history.Config{
 		Dir: t.TempDir(), Source: log, Purges: storage.PurgesFolder(), Retention: time.Hour, SizeBytes: 1 << 20, Logger: slog.New(slog.DiscardHandler),
@@ -86,8 +117,10 @@ func world(t *testing.T) (*Past, *storage.Store) {
 	ended := make(chan struct{})
 	go func() { kept.Run(ctx); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	store.KeepHistory(kept)
+	turns := NewTurns()
+	store.KeepHistory(Share(kept, turns))
 	return New(Source{
+		Turns: turns,
 		Kinds: named.Kinds{
 			Storage: store, CustomKinds: func(context.Context) ([]*rest.Any, error) { return nil, nil },
 			Custom: func(context.Context) (map[schema.GroupVersionResource]*storage.Table, error) { return nil, nil },
@@ -98,7 +131,71 @@ func world(t *testing.T) (*Past, *storage.Store) {
 			}
 			return authorizer.DecisionNoOpinion, "", nil
 		}),
-	}), store
+	}), store, log
+}
+
+func allowed(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionAllow, "", nil
+}
+
+// TestWithoutTheOthers: a server that does not reach the others tells what it has but for values, which may be purged since.
+func TestWithoutTheOthers(t *testing.T) {
+	p, store, log := worldOn(t)
+	p.source.Authorizer = authorizer.AuthorizerFunc(allowed)
+	put(t.Context(), t, store, "configmaps", configMap("c", "1"))
+	from := store.Now()
+	time.Sleep(2 * time.Millisecond) // history counts milliseconds
+	put(t.Context(), t, store, "configmaps", configMap("c", "2"))
+	q := Question{Question: named.Question{Kind: "cm", Namespace: "n", Name: "c"}}
+	for _, cut := range []bool{false, true} {
+		log.cut.Store(cut)
+		answer, err := p.Answer(t.Context(), &user.DefaultInfo{Name: "admin"}, q)
+		if err != nil || len(answer.Changes) != 2 || (len(answer.Changes[1].Fields) == 0) != cut || (answer.Changes[1].Unknown == unsure) != cut {
+			t.Errorf("cut off %v: %v %+v", cut, err, answer)
+		}
+		d, err := p.Diff(t.Context(), &user.DefaultInfo{Name: "admin"}, Span{From: from, Namespace: "n"})
+		if err != nil || len(d.Groups) != 1 {
+			t.Fatalf("cut off %v: %v %+v", cut, err, d)
+		}
+		if c := d.Groups[0].Objects[0]; (len(c.Fields) == 0) != cut || (c.Unknown == unsure) != cut {
+			t.Errorf("cut off %v: %+v", cut, c)
+		}
+	}
+}
+
+// TestAnotherTenantsNamespace: while somebody asks, the namespace is deleted, made anew, and is another tenant's: it is judged after that.
+func TestAnotherTenantsNamespace(t *testing.T) {
+	p, store, log := worldOn(t)
+	p.source.Authorizer = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if a.GetNamespace() == "n" {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})
+	put(t.Context(), t, store, "configmaps", configMap("c", "former"))
+	anew := func() {
+		log.caughtUp = nil
+		put(t.Context(), t, store, "namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	}
+	log.caughtUp = anew
+	d, err := p.Diff(t.Context(), &user.DefaultInfo{Name: "tenant"}, Span{Namespace: "n"})
+	if err != nil || len(d.Groups) > 0 || log.caughtUp != nil {
+		t.Errorf("diff: %v %+v", err, d)
+	}
+	log.caughtUp = func() {
+		remove(t.Context(), t, store, "c")
+		put(t.Context(), t, store, "configmaps", configMap("c", "former"))
+		_, err := store.Table(corev1.SchemeGroupVersion.WithResource("namespaces")).Write(t.Context(), "", "n",
+			func(*storage.View) (*storage.Change, error) { return &storage.Change{Delete: true}, nil })
+		if err != nil {
+			t.Error(err)
+		}
+		anew()
+	}
+	answer, err := p.Answer(t.Context(), &user.DefaultInfo{Name: "tenant"}, Question{Question: named.Question{Kind: "cm", Namespace: "n", Name: "c"}})
+	if err == nil && len(answer.Changes) > 0 || log.caughtUp != nil {
+		t.Errorf("history: %v %+v", err, answer)
+	}
 }
 
 // put writes an object.

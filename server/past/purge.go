@@ -3,11 +3,12 @@ package past
 import (
 	"context"
 
-	"github.com/setpoint-io/setpoint/apiserver/explain"
-	"github.com/setpoint-io/setpoint/server/named"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/setpoint-io/setpoint/apiserver/explain"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/server/named"
 )
 
 // Purged says what was purged.
@@ -15,9 +16,12 @@ type Purged struct {
 	Object explain.Object `json:"object"`
 	// ResourceVersion is that of the purge: what the object was up to it is gone, what it is stays.
 	ResourceVersion uint64 `json:"resourceVersion,string"`
+	// Unheard: the server that was asked knows of no such object, now or before. Others may, whose history reaches further back.
+	Unheard bool `json:"unheard,omitempty"`
 }
 
-// Purge removes what an object was, on all servers; that it changed, when and by whom stays. Who may is for the caller to judge.
+// Purge removes what an object was, on all servers, whatever the history of this one has; that it changed, when and by whom stays. Who may
+// is for the caller to judge.
 func (p *Past) Purge(ctx context.Context, q named.Question) (Purged, error) {
 	object, err := p.source.Resolve(ctx, q)
 	if err != nil {
@@ -32,14 +36,17 @@ func (p *Past) Purge(ctx context.Context, q named.Question) (Purged, error) {
 	if table == nil {
 		return Purged{}, apierrors.NewNotFound(gr, object.Name)
 	}
-	p.catchUp(ctx)
-	changes, holes, _, err := table.Past(ctx, object.Namespace, object.Name, 0, 1)
-	if err == nil && len(changes)+len(holes) == 0 { // a name that was never there is a mistake
-		err = p.unheardOf(ctx, table, object)
-	}
+	revision, err := table.Purge(ctx, object.Namespace, object.Name)
 	if err != nil {
 		return Purged{}, err
 	}
-	revision, err := table.Purge(ctx, object.Namespace, object.Name)
-	return Purged{Object: object, ResourceVersion: revision}, err
+	return Purged{Object: object, ResourceVersion: revision, Unheard: p.unheard(ctx, table, object)}, nil
+}
+
+// unheard reports whether there is no trace of an object here, as of a name that is a mistake. It takes no longer than newestTimeout.
+func (p *Past) unheard(ctx context.Context, table *storage.Table, o explain.Object) bool {
+	ctx, cancel := context.WithTimeout(ctx, newestTimeout)
+	defer cancel()
+	changes, holes, _, err := table.Past(ctx, o.Namespace, o.Name, 0, 1)
+	return err == nil && len(changes)+len(holes) == 0 && apierrors.IsNotFound(p.unheardOf(ctx, table, o))
 }

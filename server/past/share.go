@@ -17,53 +17,68 @@ import (
 const (
 	// askedMax is how many reads tenants have under way and waiting; one has half of what is left, and 429 beyond it.
 	askedMax = 16
-	// readMax is how many of them are read at a time, one of each tenant; privileged callers have one more.
+	// readMax is how many of them are read at a time, one of each tenant; all privileged callers together have one more.
 	readMax = 2
 )
 
-// turns divide reads among tenants: whoever asks for much waits behind others who ask for less.
-type turns struct {
+// privileged are all who are no tenants: together they take no more than what history.walksMax has beyond readMax.
+var privileged = shares.Holder{Name: "administrators and the control plane", Privileged: true}
+
+// Turns divide reads among tenants: whoever asks for much waits behind others who ask for less. A request has one turn, however often it
+// reads. They are safe for concurrent use.
+type Turns struct {
 	places *shares.Places
 	turns  *shares.Turns
 }
 
-func newTurns() *turns {
-	return &turns{
+// NewTurns returns those of one server.
+func NewTurns() *Turns {
+	return &Turns{
 		places: shares.New("reads of history", shares.Limits{All: askedMax}), turns: shares.NewTurns(shares.Limits{All: readMax, Privileged: 1}),
 	}
 }
 
-// take waits for a turn of the caller; the error is a *shares.FullError or the context's. The caller calls done.
-func (t *turns) take(ctx context.Context, caller user.Info) (done func(), err error) {
+// turnKey is of a context whose request has its turn.
+type turnKey struct{}
+
+// take waits for a turn of the caller, unless the request has it already; the error is a *shares.FullError or the context's. What the
+// request reads further gets the context that is returned. The caller calls done.
+func (t *Turns) take(ctx context.Context, caller user.Info) (turned context.Context, done func(), err error) {
+	if ctx.Value(turnKey{}) != nil {
+		return ctx, func() {}, nil
+	}
 	tenant := auth.Tenant(caller)
+	if tenant.Privileged {
+		tenant = privileged
+	}
 	leave, err := t.places.Enter(tenant)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	end, err := t.turns.Wait(ctx, tenant)
 	if err != nil {
 		leave()
-		return nil, err
+		return nil, nil, err
 	}
-	return func() { end(); leave() }, nil
+	return context.WithValue(ctx, turnKey{}, true), func() { end(); leave() }, nil
 }
 
 // Shared is a history whose reads are divided among those who ask: nobody's keep others waiting. Who has his share gets an
 // history.ErrBusy with the reason. Reads of nobody, as this server's own, are not counted.
 type Shared struct {
 	*history.History
-	turns *turns
+	turns *Turns
 }
 
 // Share divides a history.
-func Share(h *history.History) *Shared { return &Shared{h, newTurns()} }
+func Share(h *history.History, t *Turns) *Shared { return &Shared{h, t} }
 
 func (s *Shared) take(ctx context.Context) (done func(), err error) {
 	caller, known := request.UserFrom(ctx)
 	if !known {
 		return func() {}, nil
 	}
-	done, err = s.turns.take(ctx, caller)
+	_, done, err = s.turns.take(ctx, caller)
 	if err != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: %w", history.ErrBusy, err)
 	}

@@ -32,8 +32,9 @@ func (s *Shell) purge() *cobra.Command {
 		Use:   "purge KIND/NAME",
 		Short: "Remove what an object was from the history of all servers",
 		Long: "Remove the values of an object's history, up to now, on all servers: what it is stays, and so does that it changed, when and by whom.\n" +
-			"No server answers with them any more; each removes them from its files, one that is away when it comes back. Reads at a\n" +
-			"resourceVersion before are refused with 410, for the object and for lists in which it was.\n\n" +
+			"No server answers GET, LIST, history or diff with them any more; each removes them from its files, one that is away when it comes\n" +
+			"back. Reads at a resourceVersion before are refused with 410, for the object and for lists in which it was. A watch that goes on from\n" +
+			"before may get them from a server that lags.\n\n" +
 			"For administrators: whoever may delete an object could otherwise remove what they did to it. The audit log has it. The servers' logs\n" +
 			"and snapshots have the values until they are compacted, and backups that were made before for as long as they are kept.",
 		Example: "  setpoint history purge secret/key -n shop --yes",
@@ -74,7 +75,14 @@ func (o *purgeOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return o.Print(cmd.OutOrStdout(), o.output, purged, func(w io.Writer) error {
-		_, err := fmt.Fprintf(o.Escaped(w), "what %s was up to revision %d is purged\n", purged.Object, purged.ResourceVersion)
-		return err
+		return printPurged(o.Escaped(w), &purged)
 	})
+}
+
+func printPurged(w io.Writer, p *past.Purged) error {
+	_, err := fmt.Fprintf(w, "what %s was up to revision %d is purged\n", p.Object, p.ResourceVersion)
+	if err == nil && p.Unheard {
+		_, err = fmt.Fprintln(w, "the server that did it knows of no such object: if no server does, the name is a mistake")
+	}
+	return err
 }
