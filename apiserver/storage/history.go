@@ -59,8 +59,8 @@ func reachOf(err error) string {
 }
 
 // rootExactly returns what was under a prefix at a revision: from the watch history if it reaches back so far, else from history. It may
-// have other objects as well. It holds every write acknowledged before: one of them may have purged what is asked for, and a replica that is
-// behind or cut off does not know.
+// have other objects as well. It gets every write acknowledged before: one of them may have purged what is asked for, and a replica that
+// is behind or cut off does not know.
 func (s *Store) rootExactly(ctx context.Context, prefix string, revision uint64) (*state.Root, error) {
 	root, err := s.log.ReadIndex(ctx)
 	if err != nil {
