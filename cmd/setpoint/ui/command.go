@@ -57,7 +57,7 @@ func (s *Shell) Command() *cobra.Command {
 		Long: "Serve a page that shows servers, nodes and pods, what each control loop wants, sees and does, and an object with its owners,\n" +
 			"causes and history. A slider shows the cluster as it was.\n\n" +
 			"It listens on 127.0.0.1 only, and asks the servers with the kubeconfig's credentials, as 'kubectl proxy' does. The address has\n" +
-			"a secret, which is another one at each start. Nothing can be changed through it, and it passes on no Secrets.",
+			"a secret, which is another one at each start. Nothing can be changed through it, and it passes on no values of Secrets.",
 		Example: "  setpoint ui\n  setpoint ui --port 8700 --kubeconfig admin.kubeconfig",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", s.KubeconfigUsage)

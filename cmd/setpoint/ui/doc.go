@@ -6,7 +6,8 @@
 // Promises: it listens on loopback only. Without the secret in the address nothing is answered, and other pages in the same browser are
 // refused even with it. Nothing can be changed through it: lists, objects, watches, logs and four questions pass, Secrets and all that
 // runs in or connects to a pod do not. Of a request's headers only Accept and Content-Type go to a server. Connections, headers and bodies
-// are bounded. A server that dies is left for the next one of the kubeconfig.
+// are bounded, and a refused request ends its connection. A server that dies, hangs or has no leader is left for the next one of the
+// kubeconfig.
 //
 // Tested with tables of requests before servers in memory, and through the binary by the script ui.
 package ui

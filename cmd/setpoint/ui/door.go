@@ -45,7 +45,7 @@ func newDoor(secret string, servers *servers) http.Handler {
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
 	if no := comesIn(r, d.secret); no.code != 0 {
-		http.Error(w, no.text, no.code)
+		no.say(w)
 		return
 	}
 	within := strings.TrimPrefix(r.URL.Path, "/"+d.secret)
@@ -54,7 +54,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isAPI:
 		d.ask(w, r, "/"+asked)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		http.Error(w, "want GET", http.StatusMethodNotAllowed)
+		refusal{http.StatusMethodNotAllowed, "want GET"}.say(w)
 	case within == "":
 		http.Redirect(w, r, "/"+d.secret+"/", http.StatusFound)
 	case within == serversPath:
@@ -81,12 +81,12 @@ func (d *door) ask(w http.ResponseWriter, r *http.Request, path string) {
 	r = r.Clone(r.Context())
 	r.URL.Path, r.URL.RawPath = path, ""
 	if no := mayBeAsked(r); no.code != 0 {
-		http.Error(w, no.text, no.code)
+		no.say(w)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytesMax))
 	if err != nil {
-		http.Error(w, "a question has at most 64 KiB", http.StatusRequestEntityTooLarge)
+		refusal{http.StatusRequestEntityTooLarge, "a question has at most 64 KiB"}.say(w)
 		return
 	}
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }

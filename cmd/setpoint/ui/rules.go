@@ -6,12 +6,20 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 )
 
 // A refusal is a status and a sentence; the zero value lets pass.
 type refusal struct {
 	code int
 	text string
+}
+
+// say answers with the refusal and ends the connection: whoever is refused holds none, however long the rest of his request may be.
+func (no refusal) say(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a writer of a test has none
+	w.Header().Set("Connection", "close")
+	http.Error(w, no.text, no.code)
 }
 
 // bodyBytesMax bounds the body of a question.

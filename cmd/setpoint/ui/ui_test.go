@@ -1,13 +1,20 @@
 package ui
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -56,8 +63,12 @@ func doorTo(t *testing.T, urls ...string) http.Handler {
 	return newDoor(secret, servers)
 }
 
+func newRequest(method, path, body string) *http.Request {
+	return httptest.NewRequest(method, "http://127.0.0.1:8700"+path, strings.NewReader(body))
+}
+
 func ask(door http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, "http://127.0.0.1:8700"+path, strings.NewReader(body))
+	r := newRequest(method, path, body)
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			r.Host = headers[i+1]
@@ -197,20 +208,46 @@ func TestWhatGoesToAServer(t *testing.T) {
 		}
 	}
 	c.asked = nil
-	w := ask(door, "POST", "/SECRET/server/setpoint.v1.ClusterService/Why", strings.Repeat("x", bodyBytesMax+1))
+	w := ask(door, "POST", why, strings.Repeat("x", bodyBytesMax+1))
 	if w.Code != http.StatusRequestEntityTooLarge || c.asked != nil {
 		t.Errorf("a large question: %d, %q", w.Code, c.asked)
 	}
 }
 
+// broken is a server that ends each connection at once, and counts them.
+func broken(t *testing.T) (url string, dialed *atomic.Int32) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	dialed = &atomic.Int32{}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			dialed.Add(1)
+			_ = conn.Close()
+		}
+	}()
+	return "http://" + listener.Addr().String(), dialed
+}
+
+const why = "/SECRET/server/setpoint.v1.ClusterService/Why"
+
 // TestAServerThatIsGone is left for the next, and is not asked first again.
 func TestAServerThatIsGone(t *testing.T) {
-	gone, there := newCluster(t), newCluster(t)
-	gone.Close()
-	door := doorTo(t, gone.URL, there.URL)
-	for range 2 {
-		if w := ask(door, "POST", "/SECRET/server/setpoint.v1.ClusterService/Why", "{}"); w.Code != http.StatusOK || there.body != "{}" {
+	gone, dialed := broken(t)
+	there := newCluster(t)
+	door := doorTo(t, gone, there.URL)
+	for range 3 {
+		if w := ask(door, "POST", why, "{}"); w.Code != http.StatusOK || there.body != "{}" {
 			t.Errorf("%d %s; the server read %q", w.Code, w.Body, there.body)
+		}
+		if n := dialed.Load(); n != 1 {
+			t.Errorf("the server that is gone was dialed %d times, want once", n)
 		}
 	}
 	there.Close()
@@ -219,7 +256,96 @@ func TestAServerThatIsGone(t *testing.T) {
 	}
 }
 
-// TestCredentialsThatEnded: the kubeconfig is read again after a 401, and what it has then is used.
+// TestAServerThatCannotServe: one without a leader answers 503. It is left for the next; when all say so, the page hears it.
+func TestAServerThatCannotServe(t *testing.T) {
+	cut, there := newCluster(t), newCluster(t)
+	door := doorTo(t, cut.URL, there.URL)
+	for _, code := range []int{http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		cut.code = code
+		if w := ask(door, "POST", why, "{}"); w.Code != http.StatusOK || there.body != "{}" {
+			t.Errorf("%d: %d %s; the server read %q", code, w.Code, w.Body, there.body)
+		}
+	}
+	if len(cut.asked) != 1 || len(there.asked) != 2 {
+		t.Errorf("the server that cannot serve was asked %q, the other %q", cut.asked, there.asked)
+	}
+	there.code = http.StatusServiceUnavailable
+	if w := ask(door, "GET", "/SECRET/server/version", ""); w.Code != http.StatusGatewayTimeout || w.Body.String() != "{}" {
+		t.Errorf("nobody can serve: %d %s", w.Code, w.Body)
+	}
+	there.Close()
+	if w := ask(door, "GET", "/SECRET/server/version", ""); w.Code != http.StatusGatewayTimeout {
+		t.Errorf("one cannot serve, one is gone: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestAServerThatHangs is left for the next, and a log that has nothing to say is waited for.
+func TestAServerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := roundTripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		answers := roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+		s := newServers(nil)
+		for name, transport := range map[string]http.RoundTripper{"hangs": hangs, "answers": answers} {
+			s.all = append(s.all, reached{Server{Name: name}, &url.URL{}, transport})
+		}
+		s.current = "hangs"
+		door, begin := newDoor(secret, s), time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		door.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/SECRET/server/api/v1/namespaces/a/pods/b/log", "").WithContext(ctx))
+		if waited := time.Since(begin); waited != time.Hour || s.current != "hangs" {
+			t.Errorf("the log was left after %s, and %s is asked next", waited, s.current)
+		}
+		begin = time.Now()
+		w := ask(door, "GET", "/SECRET/server/version", "")
+		if waited := time.Since(begin); w.Code != http.StatusOK || waited != headersTimeout || s.current != "answers" {
+			t.Errorf("%d %s after %s, and %s is asked next", w.Code, w.Body, waited, s.current)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestWhoeverLeaves: a request that the browser gave up says nothing of the servers.
+func TestWhoeverLeaves(t *testing.T) {
+	first, second := newCluster(t), newCluster(t)
+	loads := 0
+	s := newServers(func() ([]Server, error) {
+		loads++
+		return []Server{{"first", &rest.Config{Host: first.URL}}, {"second", &rest.Config{Host: second.URL}}}, nil
+	})
+	if err := s.read(); err != nil {
+		t.Fatal(err)
+	}
+	door := newDoor(secret, s)
+	first.Close()
+	ask(door, "GET", "/SECRET/server/version", "")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	door.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/SECRET/server/version", "").WithContext(gone))
+	s.asOf = s.asOf.Add(-rereadInterval)
+	ask(door, "GET", "/SECRET/server/version", "")
+	if s.current != "second" || loads != 1 {
+		t.Errorf("%s is asked next, and the kubeconfig was read %d times, want second, once", s.current, loads)
+	}
+	second.code = http.StatusUnauthorized
+	for range 2 {
+		ask(door, "GET", "/SECRET/server/version", "")
+		s.asOf = s.asOf.Add(-rereadInterval)
+	}
+	if s.current != "second" || loads != 2 {
+		t.Errorf("after it was read again: %s is asked next, read %d times, want second, twice", s.current, loads)
+	}
+}
+
+// TestCredentialsThatEnded: the kubeconfig is read again after a 401, until it can be read, and what it has then is used.
 func TestCredentialsThatEnded(t *testing.T) {
 	c := newCluster(t)
 	token, failure := "old", error(nil)
@@ -230,21 +356,37 @@ func TestCredentialsThatEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	door := newDoor(secret, s)
-	c.code = http.StatusUnauthorized
-	if w := ask(door, "GET", "/SECRET/server/version", ""); w.Code != http.StatusUnauthorized {
-		t.Errorf("%d", w.Code)
-	}
-	c.code, token = http.StatusOK, "new"
-	for _, broken := range []error{errors.New("half written"), nil} {
-		failure = broken
+	asked := func(want string) {
+		t.Helper()
 		s.asOf = s.asOf.Add(-rereadInterval)
-		want := "Bearer old"
-		if broken == nil {
-			want = "Bearer new"
-		}
-		s.stale = true
 		if ask(door, "GET", "/SECRET/server/version", ""); c.headers.Get("Authorization") != want {
 			t.Errorf("the server was told %s, want %s", c.headers.Get("Authorization"), want)
+		}
+	}
+	token = "new"
+	asked("Bearer old") // nothing says that it has ended
+	c.code = http.StatusUnauthorized
+	asked("Bearer old")
+	failure = errors.New("half written")
+	asked("Bearer old")
+	c.code, failure = http.StatusOK, nil
+	asked("Bearer new")
+}
+
+// TestARefusalHoldsNothing: a request whose body has no end is answered, and its connection ended, before it was let in.
+func TestARefusalHoldsNothing(t *testing.T) {
+	page := httptest.NewServer(doorTo(t, newCluster(t).URL))
+	t.Cleanup(page.Close)
+	for _, path := range []string{"/another/", "/SECRET/", "/SECRET/server/metrics"} {
+		conn, err := net.Dial("tcp", page.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nx", path)
+		answer, err := io.ReadAll(conn) // until the server ends the connection
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 40") {
+			t.Errorf("%s: %q, %v", path, answer, err)
 		}
 	}
 }
