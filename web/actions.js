@@ -1,10 +1,10 @@
 // The lines in which the control loops say what they do, as `kubectl logs` of their pods shows them.
 
 import { Refused, ask, server } from './api.js';
-import { setTrouble } from './streams.js';
+import { attend, setLive, setTrouble } from './streams.js';
 
 const waitFirst = 500, waitLongest = 15_000; // milliseconds
-const tail = 400; // lines of before
+const tail = 400, tailAgain = 2_000; // lines of before: at first, and after the log was left
 
 const pair = / ([a-z]+)=("(?:[^"\\]|\\.)*"|\S+)/g;
 
@@ -31,39 +31,53 @@ export function difference({ wanted, observed }) {
   return w > o ? `+${w - o}` : `−${o - w}`;
 }
 
-// followActions calls take with lines of a part of a server, as they come, until the returned function is called.
-export function followActions(part, name, take) {
-  const stop = new AbortController();
-  run(`/api/v1/namespaces/kube-system/pods/${part}-${name}/log`, part, take, stop.signal);
-  return () => { stop.abort(); setTrouble(part, ''); };
+// newLog is the log of a part of a server. It knows the newest lines that were read, so that each is taken once, however often it is
+// followed.
+export const newLog = (part, name) => ({ part, path: `/api/v1/namespaces/kube-system/pods/${part}-${name}/log`, newest: '', lines: new Set() });
+
+// followActions calls take with lines of a log, as they come, until the returned function is called.
+export function followActions(log, take) {
+  const end = attend(() => {
+    const stop = new AbortController();
+    run(log, take, stop.signal);
+    return () => stop.abort();
+  });
+  return () => { end(); setTrouble(log.part, ''); };
 }
 
-async function run(path, part, take, signal) {
-  let last = '', wait = waitFirst;
-  while (!signal.aborted) {
+async function run(log, take, signal) {
+  for (let wait = waitFirst; !signal.aborted; wait = Math.min(2 * wait, waitLongest)) {
     try {
-      const asked = new URLSearchParams({ follow: 'true', ...(last ? { sinceTime: last } : { tailLines: tail }) });
-      let resumed = last !== '';
-      const response = await ask(`${server}${path}?${asked}`, { signal });
-      setTrouble(part, '');
+      const asked = new URLSearchParams({ follow: 'true', ...(log.newest ? { sinceTime: log.newest, tailLines: tailAgain } : { tailLines: tail }) });
+      const seen = new Set(log.lines);
+      const response = await ask(`${server}${log.path}?${asked}`, { signal });
+      setLive(log.part);
       await readLines(response.body, (lines) => {
+        if (signal.aborted) return;
         wait = waitFirst;
-        const fresh = resumed ? lines.filter((line) => timeOf(line) > last) : lines; // what was seen before the stream broke
-        if (fresh.length === 0) return;
-        last = timeOf(fresh.at(-1));
-        resumed = false;
-        take(fresh);
+        const fresh = lines.filter((line) => !seen.has(line));
+        note(log, fresh);
+        if (fresh.length) take(fresh);
       });
     } catch (err) {
       if (signal.aborted) return;
-      setTrouble(part, err.message);
+      setTrouble(log.part, err.message);
     }
     await new Promise((done) => setTimeout(done, wait * (0.75 + Math.random() / 2)));
-    wait = Math.min(2 * wait, waitLongest);
   }
 }
 
-const timeOf = (line) => line.slice(0, line.indexOf(' '));
+// note keeps the lines of the newest second: they come once more when the log is followed again.
+function note(log, lines) {
+  for (const line of lines) {
+    const at = line.slice(0, line.indexOf(' '));
+    if (secondOf(at) > secondOf(log.newest)) log.lines.clear();
+    if (at > log.newest) log.newest = at;
+    if (secondOf(at) === secondOf(log.newest)) log.lines.add(line);
+  }
+}
+
+const secondOf = (time) => time.slice(0, 'yyyy-mm-ddThh:mm:ss'.length);
 
 async function readLines(body, take) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

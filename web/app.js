@@ -5,7 +5,7 @@ import { el, setText } from './dom.js';
 import { forget, kindOf, link } from './kinds.js';
 import { loopsView } from './loops.js';
 import { objectView } from './object.js';
-import { onReturn, onTrouble, troubles } from './streams.js';
+import { live, onTrouble, troubles } from './streams.js';
 
 const main = document.getElementById('main'), connection = document.getElementById('connection'), query = document.getElementById('query');
 const views = { cluster: clusterView, loops: loopsView, object: objectView };
@@ -14,7 +14,7 @@ let current = null;
 // route shows the view of the address: #/VIEW/ARGUMENT/…
 function route() {
   const [name, ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decode);
-  const chosen = views[name] ? name : 'cluster';
+  const chosen = Object.hasOwn(views, name) ? name : 'cluster';
   const cameFromLink = current !== null;
   current?.end();
   main.className = chosen;
@@ -51,8 +51,9 @@ query.addEventListener('input', () => query.setCustomValidity(''));
 
 function paintConnection() {
   const texts = [...new Set(troubles.values())];
-  connection.className = texts.length ? 'trouble' : '';
-  setText(connection, texts.length ? `${texts.join('. ')}. Trying again…` : 'connected');
+  connection.className = texts.length ? 'trouble' : live ? '' : 'waiting';
+  const well = live ? 'connected' : 'connecting…';
+  setText(connection, texts.length ? `${texts.join('. ')}. Trying again…` : well);
 }
 
 document.addEventListener('keydown', (event) => {
@@ -65,7 +66,6 @@ document.addEventListener('keydown', (event) => {
 
 document.querySelector('.skip').addEventListener('click', (event) => { event.preventDefault(); main.focus(); });
 onTrouble(paintConnection);
-onReturn(route);
 addEventListener('hashchange', route);
 addEventListener('error', (event) => main.prepend(el('p', { className: 'trouble', role: 'alert' }, `A fault of this page: ${event.message}`)));
 route();

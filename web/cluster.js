@@ -4,7 +4,7 @@ import { askServers } from './api.js';
 import { el, everyFrame, setText, show } from './dom.js';
 import { about, newGrid, states } from './grid.js';
 import { newSlider } from './past.js';
-import { every, follow } from './streams.js';
+import { every, follow, setLive } from './streams.js';
 
 const statusInterval = 2_000; // milliseconds
 
@@ -12,22 +12,22 @@ export function clusterView(main) {
   const servers = el('div', { className: 'scroll' }), verdict = el('p', { id: 'verdict' });
   const legend = el('ul', { className: 'legend', 'aria-label': 'Pods by state' });
   const line = el('p', { className: 'detail' }, 'Point at a pod, or move to one with Tab and the arrow keys.');
-  const grid = newGrid((pod) => { if (pod) setText(line, about(pod)); });
-  const view = { past: null };
+  const grid = newGrid((pod, key) => setText(line, pod ? about(pod) : `${key}: there is no such pod ${view.past ? 'then' : 'any more'}`));
+  const view = { past: null, reading: false };
   const draw = everyFrame(() => {
     const { nodes, pods } = view.past ?? view;
-    grid.element.setAttribute('aria-busy', String(!view.past && !(nodes.loaded && pods.loaded)));
+    grid.element.setAttribute('aria-busy', String(view.reading || !view.past && !(nodes.loaded && pods.loaded)));
     paintLegend(legend, nodes, pods);
     grid.draw(nodes, pods);
   });
-  const slider = newSlider((past) => { view.past = past; main.classList.toggle('past', !!past); draw(); });
+  const slider = newSlider((past, reading) => { Object.assign(view, { past, reading }); main.classList.toggle('past', !!past); draw(); });
   show(main,
     el('section', { 'aria-label': 'Servers' }, servers, verdict),
     el('section', { className: 'fill', 'aria-label': 'Nodes and pods' }, slider.element, legend, grid.element, line));
   view.nodes = follow('nodes', '/api/v1/nodes', draw);
   view.pods = follow('pods', '/api/v1/pods', draw);
-  const endStatus = every(statusInterval, 'servers', async () => {
-    const report = await askServers();
+  const endStatus = every(statusInterval, 'servers', askServers, (report) => {
+    if (report.servers.some((s) => s.status)) setLive('servers');
     paintServers(servers, report);
     setText(verdict, report.verdict.text);
     verdict.className = report.verdict.personNeeded ? 'trouble' : '';
@@ -51,7 +51,7 @@ const columns = ['Server', 'Role', 'Term', 'Applied', 'Lag', 'Revision', 'Log', 
 
 function paintServers(parent, report) {
   const newest = Math.max(...report.servers.map((s) => s.status?.applied ?? 0));
-  const leader = report.servers.map((s) => s.status).filter(Boolean).sort((a, b) => b.term - a.term)[0]?.leader;
+  const leader = report.servers.map((s) => s.status).filter((s) => s?.leader).sort((a, b) => b.term - a.term)[0]?.leader;
   show(parent, el('table', {},
     el('thead', {}, el('tr', {}, columns.map((c, i) => el('th', { scope: 'col', className: i > 1 ? 'number' : '' }, c)))),
     el('tbody', {}, report.servers.map((s) => serverRow(s, leader, newest)))));

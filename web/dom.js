@@ -49,3 +49,15 @@ export function clock(time) {
   const today = at.toDateString() === new Date().toDateString();
   return (today ? '' : at.toLocaleDateString() + ' ') + at.toLocaleTimeString([], { hour12: false });
 }
+
+// showAgain is show for what somebody may be using: details stay open or closed, and the focus stays on what it was on. Both are found again
+// by data-key.
+export function showAgain(parent, ...children) {
+  const open = new Map([...parent.querySelectorAll('details')].map((d) => [d.dataset.key, d.open]));
+  const focused = parent.contains(document.activeElement) ? placeOf(document.activeElement) : null;
+  show(parent, ...children);
+  parent.querySelectorAll('details').forEach((d) => { d.open = open.get(d.dataset.key) ?? d.open; });
+  if (focused) [...parent.querySelectorAll('a, summary')].find((e) => placeOf(e) === focused)?.focus({ preventScroll: true });
+}
+
+const placeOf = (e) => `${e.closest('[data-key]')?.dataset.key} ${e.getAttribute('href')}`;

@@ -13,21 +13,36 @@ export const states = {
 const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 const inNumber = new Intl.Collator('en', { numeric: true }).compare;
 
-// newGrid returns { element, draw }: draw shows tables of nodes and pods, each a Map.
+// newGrid returns { element, draw }: draw shows tables of nodes and pods, each a Map. tell hears of the pod that was last pointed at or moved
+// to, at each drawing again, with its key; undefined: it is there no more.
 export function newGrid(tell) {
   const canvas = el('div', { className: 'canvas', role: 'rowgroup' });
   const element = el('div', { className: 'grid', role: 'grid', 'aria-label': 'Pods by node. Arrow keys move, Enter shows the pod' }, canvas);
-  const grid = { element, canvas, rows: [], shown: new Map(), active: [0, 0], perRow: 1, nodes: new Map(), pods: new Map(), tell };
+  const grid = {
+    element, canvas, rows: [], shown: new Map(), active: [0, 0], on: null, told: '', perRow: 1, nodes: new Map(), pods: new Map(), tell,
+  };
   const paint = everyFrame(() => paintRows(grid));
-  const relay = everyFrame(() => { layOut(grid); paintRows(grid); });
+  const relay = everyFrame(() => { layOut(grid); paintRows(grid); retell(grid); });
   element.addEventListener('scroll', paint, { passive: true });
   element.addEventListener('keydown', (event) => move(grid, event));
   element.addEventListener('click', (event) => open(grid, event.target));
-  element.addEventListener('mouseover', (event) => tell(podOf(grid, event.target)));
-  element.addEventListener('focusin', (event) => { activate(grid, event.target); tell(podOf(grid, event.target)); });
+  element.addEventListener('mouseover', (event) => point(grid, event.target));
+  element.addEventListener('focusin', (event) => { activate(grid, event.target); point(grid, event.target); });
   new ResizeObserver(relay).observe(element);
   return { element, draw: (nodes, pods) => { Object.assign(grid, { nodes, pods }); relay(); } };
 }
+
+// point tells of the pod of a cell; retell how it is now.
+function point(grid, target) {
+  const pod = podOf(grid, target);
+  if (!pod) return;
+  grid.told = keyOf(pod);
+  grid.tell(pod, grid.told);
+}
+
+function retell(grid) { if (grid.told) grid.tell(grid.pods.get(grid.told), grid.told); }
+
+const keyOf = (pod) => `${pod.namespace}/${pod.name}`;
 
 // layOut arranges pods in rows: those without a node first, then nodes by name.
 function layOut(grid) {
@@ -42,14 +57,32 @@ function layOut(grid) {
   for (const name of names) {
     const pods = groups.get(name).sort(byName);
     for (let at = 0; at === 0 || at < pods.length; at += grid.perRow) {
-      grid.rows.push({ node: at ? null : name, count: pods.length, pods: pods.slice(at, at + grid.perRow) });
+      grid.rows.push({ group: name, node: at ? null : name, count: pods.length, pods: pods.slice(at, at + grid.perRow) });
     }
   }
   grid.element.setAttribute('aria-rowcount', grid.rows.length);
   grid.element.setAttribute('aria-colcount', grid.perRow + 1);
   grid.canvas.style.height = `${grid.rows.length * rowHeight}px`;
-  const [row, column] = grid.active;
+  activateAt(grid, ...whereIs(grid, grid.on) ?? grid.active);
+}
+
+// activateAt makes a cell the one that Tab leads to, and keeps what it shows: cells before it come and go.
+function activateAt(grid, row, column) {
   grid.active = within(grid, row, column);
+  const { group, pods } = grid.rows[grid.active[0]] ?? {};
+  grid.on = group === undefined ? null : { group, pod: pods[grid.active[1] - 1] };
+}
+
+// whereIs finds a node, or a pod; instead of a pod that is gone, its node.
+function whereIs(grid, on) {
+  if (!on) return null;
+  let label = null;
+  for (const [at, { group, node, pods }] of grid.rows.entries()) {
+    const column = on.pod ? pods.findIndex((p) => p.name === on.pod.name && p.namespace === on.pod.namespace) : -1;
+    if (column >= 0) return [at, column + 1];
+    if (group === on.group && node !== null) label = [at, 0];
+  }
+  return label;
 }
 
 function within(grid, row, column) {
@@ -61,12 +94,14 @@ function paintRows(grid) {
   const top = Math.floor(grid.element.scrollTop / rowHeight);
   const first = Math.max(0, top - spareRows);
   const last = Math.min(grid.rows.length, top + Math.ceil(grid.element.clientHeight / rowHeight) + spareRows);
-  const hadFocus = grid.element.contains(document.activeElement);
+  const hadFocus = grid.element !== document.activeElement && grid.element.contains(document.activeElement);
   for (const [at, row] of grid.shown) {
-    if (at < first || at >= last) { row.remove(); grid.shown.delete(at); }
+    if ((at < first || at >= last) && at !== grid.active[0]) { row.remove(); grid.shown.delete(at); }
   }
   for (let at = first; at < last; at++) paintRow(grid, at);
-  if (hadFocus && !grid.element.contains(document.activeElement)) cellAt(grid, ...grid.active)?.focus({ preventScroll: true });
+  if (grid.rows.length && (grid.active[0] < first || grid.active[0] >= last)) paintRow(grid, grid.active[0]); // Tab leads there
+  const active = cellAt(grid, ...grid.active);
+  if (hadFocus && active !== document.activeElement) active?.focus({ preventScroll: true });
 }
 
 function paintRow(grid, at) {
@@ -119,7 +154,7 @@ function activate(grid, cell) {
   if (!row) return;
   const old = cellAt(grid, ...grid.active);
   if (old) old.tabIndex = -1;
-  grid.active = [Number(row.getAttribute('aria-rowindex')) - 1, [...row.children].indexOf(cell)];
+  activateAt(grid, Number(row.getAttribute('aria-rowindex')) - 1, [...row.children].indexOf(cell));
   cell.tabIndex = 0;
 }
 
@@ -133,7 +168,7 @@ function move(grid, event) {
   if (event.key === 'Enter') return open(grid, event.target);
   if (!to || event.altKey || event.metaKey) return;
   event.preventDefault();
-  grid.active = within(grid, ...to);
+  activateAt(grid, ...to);
   scrollTo(grid, grid.active[0]);
   paintRows(grid);
   cellAt(grid, ...grid.active)?.focus({ preventScroll: true });

@@ -1,22 +1,25 @@
 // The control loops as what they are: what each wants, what it sees, the difference, what it does about it, and because of what.
 
-import { difference, followActions, parse } from './actions.js';
+import { difference, followActions, newLog, parse } from './actions.js';
 import { askLoops } from './api.js';
 import { ago, clock, el, everyFrame, setText, show } from './dom.js';
 import { kindOf, link } from './kinds.js';
-import { every, setTrouble } from './streams.js';
+import { every, setLive, setTrouble } from './streams.js';
 
 const reportInterval = 2_000; // milliseconds
+const loopsInterval = 500; // milliseconds between two drawings of the loops
 const keptMax = 2_000, shownMax = 150; // actions
 const parts = ['kube-controller-manager', 'kube-scheduler'];
 
 export function loopsView(main) {
   const view = {
     lines: [], missed: 0, last: new Map(), report: null, before: null, chosen: '', text: '', paused: null, leader: '', ends: [],
+    logs: new Map(), held: false, drawnAt: 0, timer: null,
     loops: el('tbody'), acts: el('tbody'), head: el('p', { className: 'detail' }, 'asking which server acts…'), count: el('span'),
   };
-  const draw = everyFrame(() => { digest(view); paintLoops(view, choose); paintActs(view); });
-  const choose = (loop) => { view.chosen = view.chosen === loop ? '' : loop; draw(); };
+  const draw = everyFrame(() => paint(view, draw));
+  const stopHolding = hold(view, draw);
+  view.loops.addEventListener('click', (event) => choose(view, event.target.closest('button'), draw));
   const pause = el('button', { type: 'button', 'aria-keyshortcuts': 'p', onclick: () => togglePause(view, pause, draw) }, 'Pause');
   const filter = el('input', {
     type: 'search', id: 'filter', placeholder: 'default/web', spellcheck: false, oninput: () => { view.text = filter.value; draw(); },
@@ -27,8 +30,40 @@ export function loopsView(main) {
     el('section', { 'aria-label': 'Acts', className: 'half scroll' },
       el('div', { className: 'bar' }, el('label', { for: 'filter' }, 'Only acts with'), filter, pause, view.count),
       table(['Time', 'Loop', 'About', 'Wanted', 'Observed', 'Difference', 'Act', 'Took', 'Because of'], view.acts)));
-  const end = every(reportInterval, 'loops', async () => { takeReport(view, await askLoops(), draw); });
-  return { end() { end(); view.ends.forEach((e) => e()); setTrouble('no leader', ''); }, keys: { p: () => pause.click() } };
+  const end = every(reportInterval, 'loops', askLoops, (report) => { setLive('loops'); takeReport(view, report, draw); });
+  return {
+    end() { end(); stopHolding(); clearTimeout(view.timer); view.ends.forEach((e) => e()); setTrouble('no leader', ''); },
+    keys: { p: () => pause.click() },
+  };
+}
+
+// hold has rows stay where they are while a pointer is down on one, or a click would miss it.
+function hold(view, draw) {
+  const listening = new AbortController(), { signal } = listening;
+  addEventListener('pointerdown', (event) => { view.held = event.button === 0 && !!event.target.closest('a, button'); }, { signal });
+  const release = () => { view.held = false; draw(); };
+  for (const name of ['pointerup', 'pointercancel', 'dragend', 'blur']) addEventListener(name, release, { signal });
+  return () => listening.abort();
+}
+
+// paint draws acts each time, and the loops now and then: nobody can read nor hit what moves with each act.
+function paint(view, draw) {
+  digest(view);
+  if (view.held) return;
+  paintActs(view);
+  const rest = view.drawnAt + loopsInterval - performance.now();
+  clearTimeout(view.timer);
+  if (rest > 0) { view.timer = setTimeout(draw, rest); return; }
+  view.drawnAt = performance.now();
+  paintLoops(view);
+}
+
+function choose(view, button, draw) {
+  if (!button) return;
+  const [loop] = button.dataset.loop.split('/');
+  view.chosen = view.chosen === loop ? '' : loop;
+  view.drawnAt = 0;
+  draw();
 }
 
 const table = (columns, body) => el('table', {}, el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col' }, c)))), body);
@@ -41,9 +76,16 @@ function takeReport(view, report, draw) {
   if (report.server && report.server !== view.leader) {
     view.leader = report.server;
     view.ends.forEach((e) => e());
-    view.ends = parts.map((part) => followActions(part, report.server, (lines) => { take(view, lines); draw(); }));
+    view.ends = parts.map((part) => followActions(logOf(view, part), (lines) => { take(view, lines); draw(); }));
   }
   draw();
+}
+
+// logOf is the same log again when a server leads again.
+function logOf(view, part) {
+  const key = `${part}-${view.leader}`;
+  if (!view.logs.has(key)) view.logs.set(key, newLog(part, view.leader));
+  return view.logs.get(key);
 }
 
 // take keeps lines until the next picture: of a flood the last ones, and how many there were before.
@@ -59,18 +101,18 @@ function digest(view) {
   for (const line of view.fresh ?? []) {
     const action = parse(line);
     view.lines.push(action);
-    if (action.loop) view.last.set(action.loop, action);
+    if (action.loop && !(view.last.get(action.loop)?.at > action.at)) view.last.set(action.loop, action); // another server's may be older
   }
   if (view.fresh?.length) view.lines.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)); // two logs are one list
   view.fresh = [];
   if (view.lines.length > keptMax) view.lines.splice(0, view.lines.length - keptMax);
 }
 
-function paintLoops(view, choose) {
+function paintLoops(view) {
   const loops = [...(view.report?.loops ?? [])].sort(troublesFirst(view));
   const focused = document.activeElement?.dataset?.loop;
-  show(view.loops, loops.map((loop) => loopRow(view, loop, choose)));
-  if (focused) view.loops.querySelector(`[data-loop="${CSS.escape(focused)}"]`)?.focus();
+  show(view.loops, loops.map((loop) => loopRow(view, loop)));
+  if (focused) view.loops.querySelector(`[data-loop="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
 // Those with trouble stand first, then those that have acted.
@@ -78,9 +120,9 @@ const troublesFirst = (view) => (a, b) => (b.circles?.length ?? 0) - (a.circles?
   b.depth - a.depth || view.last.has(b.loop) - view.last.has(a.loop) ||
   a.loop.localeCompare(b.loop) || a.queue.localeCompare(b.queue);
 
-function loopRow(view, loop, choose) {
+function loopRow(view, loop) {
   const last = view.last.get(loop.loop), chosen = view.chosen === loop.loop;
-  const name = el('button', { type: 'button', className: 'plain', title: loop.queue, 'aria-pressed': String(chosen), onclick: () => choose(loop.loop) },
+  const name = el('button', { type: 'button', className: 'plain', title: loop.queue, 'aria-pressed': String(chosen) },
     loop.loop === loop.queue || loop.loop === `${loop.queue}-controller` ? loop.loop : `${loop.loop} · ${loop.queue}`);
   name.dataset.loop = `${loop.loop}/${loop.queue}`;
   const failing = loop.failing?.length ?? 0;

@@ -1,12 +1,12 @@
 // One object: its owners, its conditions, why it is as it is, and what it was.
 
 import { askHistory, askWhy, getJSON, server } from './api.js';
-import { ago, clock, el, show } from './dom.js';
+import { ago, clock, el, show, showAgain } from './dom.js';
 import { kindOf, link, listPath } from './kinds.js';
-import { follow, setTrouble } from './streams.js';
+import { every, follow, setLive, setTrouble } from './streams.js';
 
 // refreshInterval is the least time between two readings, however often the object changes; without an answer it doubles up to waitLongest.
-const refreshInterval = 1_000, waitLongest = 15_000; // milliseconds
+const refreshInterval = 1_000, waitLongest = 15_000, versionInterval = 5_000; // milliseconds
 const ownersMax = 8, changesMax = 100, fieldsMax = 40;
 
 const usage = [
@@ -17,11 +17,19 @@ const usage = [
 
 // objectView shows the object that a route names: [RESOURCE[.GROUP], NAMESPACE or -, NAME].
 export function objectView(main, [resource, namespace, name]) {
-  if (!name) { show(main, el('section', {}, usage)); return { end() {}, keys: {} }; }
-  const view = { main, namespace: namespace === '-' ? '' : namespace, name, ended: false, table: null, timer: null, reading: false, again: false, wait: refreshInterval };
+  if (!name) return usageView(main);
+  const view = {
+    main, namespace: namespace === '-' ? '' : namespace, name, ended: false, table: null, timer: null, reading: false, again: false, wait: refreshInterval,
+  };
   show(main, el('section', {}, el('h2', {}, `${resource}/${name}`), el('p', {}, 'reading…')));
   attempt(view, resource);
   return { end() { view.ended = true; clearTimeout(view.timer); view.table?.stop(); setTrouble('object', ''); }, keys: {} };
+}
+
+// usageView asks for the version, to know whether somebody answers.
+function usageView(main) {
+  show(main, el('section', {}, usage));
+  return { end: every(versionInterval, 'version', () => getJSON(`${server}/version`), () => setLive('version')), keys: {} };
 }
 
 const problem = (err) => el('p', { className: 'trouble', role: 'alert' }, err.message);
@@ -31,7 +39,9 @@ async function attempt(view, word) {
   try { await begin(view, word); } catch (err) {
     if (view.ended) return;
     show(view.main, el('section', {}, el('h2', {}, `${word}/${view.name}`), problem(err)));
-    if (isPassing(err)) view.timer = setTimeout(() => attempt(view, word), longer(view));
+    if (!isPassing(err)) return;
+    setTrouble('object', err.message);
+    view.timer = setTimeout(() => { view.timer = null; attempt(view, word); }, longer(view));
   }
 }
 
@@ -46,12 +56,13 @@ function longer(view) {
 async function begin(view, word) {
   view.kind = await kindOf(word, word.includes('.') ? undefined : '').catch(() => kindOf(word));
   if (view.ended) return;
+  setLive('object');
   if (view.kind.namespaced && !view.namespace) view.namespace = 'default';
   view.parts = { head: el('section'), owners: el('section'), conditions: el('section'), why: el('section'), history: el('section') };
   show(view.main, el('div', { className: 'scroll fill' }, Object.values(view.parts)));
   refresh(view);
   if (view.kind.resource === 'secrets' && !view.kind.group) return; // the door shows none
-  view.table = follow('object', listPath(view.kind, view.namespace), (keys) => { if (keys) later(view); }, `metadata.name=${view.name}`);
+  view.table = follow('object', listPath(view.kind, view.namespace), () => later(view), `metadata.name=${view.name}`);
 }
 
 // later reads all of it again, soon.
@@ -77,14 +88,14 @@ async function refresh(view) {
 
 // section shows what is answered, or why there is no answer. It returns whether to ask again.
 async function section(parent, title, asking, content) {
-  const open = new Set([...parent.querySelectorAll('details[open]')].map((d) => d.dataset.key));
-  let passing = false;
-  try { show(parent, el('h3', {}, title), content(await asking)); } catch (err) {
-    show(parent, el('h3', {}, title), problem(err));
-    passing = isPassing(err);
+  try {
+    const answer = await asking;
+    showAgain(parent, el('h3', {}, title), content(answer));
+    return false;
+  } catch (err) {
+    showAgain(parent, el('h3', {}, title), problem(err));
+    return isPassing(err);
   }
-  parent.querySelectorAll('details').forEach((d) => { if (open.has(d.dataset.key)) d.open = true; });
-  return passing;
 }
 
 async function readObject(view) {
@@ -92,9 +103,10 @@ async function readObject(view) {
   const title = el('h2', {}, `${kind.kind} ${namespace ? namespace + '/' : ''}${name}`);
   try {
     const object = await getJSON(`${server}${listPath(kind, namespace)}/${encodeURIComponent(name)}`);
-    show(parts.head, title, facts(object));
-    show(parts.conditions, el('h3', {}, 'Conditions'), conditions(object.status?.conditions));
-    show(parts.owners, el('h3', {}, 'Owners'), await ownersOf(object, namespace));
+    showAgain(parts.head, title, facts(object));
+    showAgain(parts.conditions, el('h3', {}, 'Conditions'), conditions(object.status?.conditions));
+    const owners = await ownersOf(object, namespace);
+    showAgain(parts.owners, el('h3', {}, 'Owners'), owners);
     return false;
   } catch (err) {
     show(parts.head, title, problem(err));
@@ -173,13 +185,19 @@ function historySection(answer) {
   const left = answer.changes.length - changes.length;
   return [
     (answer.missing ?? []).length ? el('p', { className: 'trouble' }, 'A part of the history is missing on this server.') : null,
-    changes.length ? el('ol', { className: 'history' }, changes.map((c, i) => el('li', {}, change(c, i)))) : el('p', {}, 'It did not change for as long as history reaches.'),
+    changes.length ? el('ol', { className: 'history' }, changes.map(changeItem)) : el('p', {}, 'It did not change for as long as history reaches.'),
     left || answer.more ? el('p', {}, `${left || ''} older changes are not shown: `, el('code', {}, 'setpoint history'), ' has them.') : null,
   ];
 }
 
 // whoOf leaves out what all loops have in common.
 const whoOf = (user) => (user || 'somebody').replace(/^system:serviceaccount:kube-system:/, '');
+
+function changeItem(c) {
+  const made = el('li', {}, change(c));
+  made.dataset.key = `change ${c.resourceVersion}`;
+  return made;
+}
 
 function change(c) {
   const words = [`${c.time ? clock(c.time) : 'at an unknown time'}: ${c.did} by ${whoOf(c.by)}${c.manager ? ` with ${c.manager}` : ''}, revision ${c.resourceVersion}`];

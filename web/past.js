@@ -6,19 +6,20 @@ import { keyOf, slim } from './slim.js';
 
 const second = 1000, step = 10;
 
-// newSlider returns { element, reach, keys, end }. changed hears of { nodes, pods } of a time, or of null: now.
+// newSlider returns { element, reach, keys, end }. changed hears of { nodes, pods } of a time, or of null: now, and whether
+// another time is being read.
 export function newSlider(changed) {
   const range = el('input', { type: 'range', id: 'time', min: 0, max: 0, value: 0, step: 1, 'aria-keyshortcuts': '[ ]' });
   const now = el('button', { type: 'button', disabled: true, 'aria-keyshortcuts': 'n', onclick: () => slider.live() }, 'Now');
   const said = el('output', { htmlFor: 'time' }, 'now');
-  const slider = { range, now, said, changed, origin: 0, reading: null, live: () => live(slider) };
+  const slider = { range, now, said, changed, shown: null, origin: 0, reading: null, live: () => live(slider) };
   const by = (seconds) => { range.value = Number(range.value) + seconds; chosen(slider); };
   range.addEventListener('input', () => chosen(slider));
   const element = el('div', { className: 'time' }, el('label', { for: 'time' }, 'Time'),
     el('button', { type: 'button', 'aria-label': 'ten seconds back', onclick: () => by(-step) }, '◀'), range,
     el('button', { type: 'button', 'aria-label': 'ten seconds on', onclick: () => by(step) }, '▶'), now, said);
   return {
-    element, reach: (since) => reach(slider, since), end: () => slider.reading?.abort(),
+    element, reach: (since) => reach(slider, since), end: () => { slider.reading?.abort(); slider.reading = null; },
     keys: { '[': () => by(-step), ']': () => by(step), n: slider.live },
   };
 }
@@ -42,7 +43,7 @@ function live(slider) {
   slider.range.setAttribute('aria-valuetext', 'now');
   slider.now.disabled = true;
   setText(slider.said, 'now');
-  slider.changed(null);
+  tell(slider, null, false);
 }
 
 // chosen shows another time. Who drags on gives up what is being read.
@@ -52,17 +53,28 @@ async function chosen(slider) {
   const words = `${clock(at)}, ${ago(at)} ago`;
   slider.range.setAttribute('aria-valuetext', words);
   slider.now.disabled = false;
-  setText(slider.said, `${words}…`);
+  setText(slider.said, `reading ${words}…`);
+  tell(slider, slider.shown, true);
   slider.reading?.abort();
   const reading = slider.reading = new AbortController();
   try {
     const past = await readPast(at, { signal: reading.signal });
     if (slider.reading !== reading) return;
     setText(slider.said, `${words}, revision ${past.revision}`);
-    slider.changed(past);
+    tell(slider, past, false);
   } catch (err) {
-    if (err.name !== 'AbortError' && slider.reading === reading) setText(slider.said, `${words}: ${err.message}`);
+    if (slider.reading !== reading) return; // given up
+    setText(slider.said, `${words}: ${err.message}`);
+    tell(slider, nothing, false);
   }
+}
+
+// nothing is shown of a time that cannot be read.
+const nothing = { nodes: new Map(), pods: new Map() };
+
+function tell(slider, shown, reading) {
+  slider.shown = shown;
+  slider.changed(shown, reading);
 }
 
 async function readPast(at, options) {

@@ -4,8 +4,8 @@
 const worker = new Worker('worker.js', { type: 'module' });
 const tables = new Map();
 const hiddenMax = 5_000; // milliseconds until a hidden page leaves
+const waitLongest = 15_000;
 let nextID = 1;
-let away = null;
 
 // troubles is what keeps the page from following, by the name of what it follows; listeners hear of changes.
 export const troubles = new Map();
@@ -16,28 +16,57 @@ export function setTrouble(name, text) {
   listeners.forEach((l) => l());
 }
 
+// live is whether a server has answered at all.
+export let live = false;
+export function setLive(name) {
+  live = true;
+  setTrouble(name, '');
+}
+
+// attend calls begin now and whenever somebody looks again at a page that was left; begin returns what ends it when the page is left. The
+// returned function ends it for good.
+const attended = new Set();
+let left = document.hidden, leaving = null;
+export function attend(begin) {
+  const one = { begin, end: left ? null : begin() };
+  attended.add(one);
+  return () => { attended.delete(one); one.end?.(); };
+}
+
+function leave() {
+  left = true;
+  attended.forEach((one) => { one.end?.(); one.end = null; });
+}
+
+function comeBack() {
+  clearTimeout(leaving);
+  if (!left) return;
+  left = false;
+  attended.forEach((one) => { one.end = one.begin(); });
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) leaving = setTimeout(leave, hiddenMax); else comeBack();
+});
+
 // follow keeps a table of a list; changed hears whenever it is another, with the keys that changed (null: all). It returns the table,
 // a Map from NAMESPACE/NAME, with the method stop.
 export function follow(kind, path, changed, selector) {
-  const table = Object.assign(new Map(), { id: nextID++, loaded: false, asked: { kind, path, selector }, changed, stop });
-  tables.set(table.id, table);
-  start(table);
+  const id = nextID++, table = Object.assign(new Map(), { kind, loaded: false, changed });
+  tables.set(id, table);
+  const end = attend(() => {
+    worker.postMessage({ id, kind, path, selector });
+    return () => worker.postMessage({ id, stop: true });
+  });
+  table.stop = () => { tables.delete(id); end(); setTrouble(kind, ''); };
   return table;
-}
-
-function start(table) { if (!document.hidden || away === null) worker.postMessage({ id: table.id, ...table.asked }); }
-
-function stop() {
-  tables.delete(this.id);
-  worker.postMessage({ id: this.id, stop: true });
-  setTrouble(this.asked.kind, '');
 }
 
 worker.onmessage = ({ data }) => {
   const table = tables.get(data.id);
   if (!table) return;
-  if (data.trouble) return setTrouble(table.asked.kind, data.trouble);
-  if (data.live) return setTrouble(table.asked.kind, '');
+  if (data.trouble) return setTrouble(table.kind, data.trouble);
+  if (data.live) return setLive(table.kind);
   if (data.all) {
     table.clear();
     data.all.forEach(([key, value]) => table.set(key, value));
@@ -50,33 +79,25 @@ worker.onmessage = ({ data }) => {
   table.changed(data.changes.map(([key]) => key));
 };
 
-// visible reports whether somebody may look.
-export const visible = () => !document.hidden;
-
-const returns = new Set();
-export function onReturn(listener) { returns.add(listener); }
-
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) {
-    away = setTimeout(() => { away = 'left'; tables.forEach((t) => worker.postMessage({ id: t.id, stop: true })); }, hiddenMax);
-    return;
-  }
-  clearTimeout(away);
-  if (away === 'left') { tables.forEach((t) => worker.postMessage({ id: t.id, ...t.asked })); returns.forEach((l) => l()); }
-  away = null;
-});
-
-// every calls ask now and then each interval while somebody looks, and never twice at once. It returns a function that ends it.
-export function every(interval, name, ask) {
+// every calls ask now and then each interval while somebody looks, and never twice at once; take gets its answers. It returns a function
+// that ends it: what is answered later is dropped.
+export function every(interval, name, ask, take) {
   let ended = false, timer = null, wait = interval;
   const turn = async () => {
-    if (visible()) {
-      try { await ask(); wait = interval; if (!ended) setTrouble(name, ''); } catch (err) {
-        wait = Math.min(2 * wait, 15_000);
-        if (!ended) setTrouble(name, err.message);
+    if (!document.hidden) {
+      try {
+        const answer = await ask();
+        if (ended) return;
+        take(answer);
+        wait = interval;
+        setTrouble(name, '');
+      } catch (err) {
+        if (ended) return;
+        wait = Math.min(2 * wait, waitLongest);
+        setTrouble(name, err.message);
       }
     }
-    if (!ended) timer = setTimeout(turn, wait);
+    timer = setTimeout(turn, wait);
   };
   turn();
   return () => { ended = true; clearTimeout(timer); setTrouble(name, ''); };

@@ -19,21 +19,35 @@ onmessage = ({ data }) => {
 
 // follow goes on until it is stopped: after a failure it waits, each time longer, until something was read again.
 async function follow({ id, kind, path, selector }, signal) {
-  const stream = { id, kind, path, query: selector ? { fieldSelector: selector } : {}, signal, changes: new Map(), version: '', listed: false, wait: waitFirst };
+  const query = selector ? { fieldSelector: selector } : {};
+  const stream = {
+    id, kind, path, query, signal, changes: new Map(), version: '', listed: false,
+    expired: false, wait: waitFirst,
+  };
   while (!signal.aborted) {
     try {
       if (!stream.version) await list(stream);
-      postMessage({ id, live: true });
       await watch(stream);
+      await pause(waitFirst);
     } catch (err) {
       if (signal.aborted) return;
-      if (err.status === 410) stream.version = '';
-      else postMessage({ id, trouble: err.message, status: err.status, wait: stream.wait });
-      await new Promise((done) => setTimeout(done, err.status === 410 ? 0 : stream.wait * (0.75 + Math.random() / 2)));
-      stream.wait = Math.min(2 * stream.wait, waitLongest);
+      await recover(stream, err);
     }
   }
 }
+
+// recover lists at once what has expired, unless that did not help the time before.
+async function recover(stream, err) {
+  const again = stream.expired;
+  stream.expired = err.status === 410;
+  if (stream.expired) stream.version = '';
+  if (stream.expired && !again) return;
+  postMessage({ id: stream.id, trouble: err.message });
+  await pause(stream.wait);
+  stream.wait = Math.min(2 * stream.wait, waitLongest);
+}
+
+const pause = (wait) => new Promise((done) => setTimeout(done, wait * (0.75 + Math.random() / 2)));
 
 async function list(stream) {
   let items = [];
@@ -53,13 +67,13 @@ async function list(stream) {
 async function watch(stream) {
   const asked = new URLSearchParams({ ...stream.query, watch: 'true', allowWatchBookmarks: 'true', resourceVersion: stream.version });
   const response = await ask(`${server}${stream.path}?${asked}`, { signal: stream.signal });
+  postMessage({ id: stream.id, live: true });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
     let read;
     try { read = await reader.read(); } catch { throw new Refused(502, 'the connection to the server has ended'); }
     if (read.done) return;
-    stream.wait = waitFirst;
     const lines = (rest + read.value).split('\n');
     rest = lines.pop();
     if (rest.length > lineMax) throw new Error('an event is too large for this page');
@@ -69,7 +83,7 @@ async function watch(stream) {
 
 function take(stream, { type, object }) {
   if (type === 'ERROR') throw new Refused(object.code, object.message ?? '');
-  stream.version = object.metadata.resourceVersion;
+  [stream.version, stream.wait, stream.expired] = [object.metadata.resourceVersion, waitFirst, false];
   if (type === 'BOOKMARK') return;
   if (stream.changes.size === 0) setTimeout(() => flush(stream), flushEvery);
   stream.changes.set(keyOf(object), type === 'DELETED' ? null : slim[stream.kind](object));
