@@ -33,7 +33,9 @@ export function difference({ wanted, observed }) {
 
 // newLog is the log of a part of a server. It knows the newest lines that were read, so that each is taken once, however often it is
 // followed.
-export const newLog = (part, name) => ({ part, path: `/api/v1/namespaces/kube-system/pods/${part}-${name}/log`, newest: '', lines: new Set() });
+export const newLog = (part, name) => ({
+  part, path: `/api/v1/namespaces/kube-system/pods/${part}-${name}/log`, newest: '', lines: new Set(),
+});
 
 // followActions calls take with lines of a log, as they come, until the returned function is called.
 export function followActions(log, take) {
@@ -48,7 +50,8 @@ export function followActions(log, take) {
 async function run(log, take, signal) {
   for (let wait = waitFirst; !signal.aborted; wait = Math.min(2 * wait, waitLongest)) {
     try {
-      const asked = new URLSearchParams({ follow: 'true', ...(log.newest ? { sinceTime: log.newest, tailLines: tailAgain } : { tailLines: tail }) });
+      const from = log.newest ? { sinceTime: log.newest, tailLines: tailAgain } : { tailLines: tail };
+      const asked = new URLSearchParams({ follow: 'true', ...from });
       const seen = new Set(log.lines);
       const response = await ask(`${server}${log.path}?${asked}`, { signal });
       setLive(log.part);

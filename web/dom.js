@@ -50,8 +50,8 @@ export function clock(time) {
   return (today ? '' : at.toLocaleDateString() + ' ') + at.toLocaleTimeString([], { hour12: false });
 }
 
-// showAgain is show for what somebody may be using: details stay open or closed, and the focus stays on what it was on. Both are found again
-// by data-key.
+// showAgain is show for what somebody may be using: details stay open or closed, and the focus stays on what it was on. Both are found
+// again by data-key.
 export function showAgain(parent, ...children) {
   const open = new Map([...parent.querySelectorAll('details')].map((d) => [d.dataset.key, d.open]));
   const focused = parent.contains(document.activeElement) ? placeOf(document.activeElement) : null;

@@ -13,8 +13,8 @@ export const states = {
 const byName = (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 const inNumber = new Intl.Collator('en', { numeric: true }).compare;
 
-// newGrid returns { element, draw }: draw shows tables of nodes and pods, each a Map. tell hears of the pod that was last pointed at or moved
-// to, at each drawing again, with its key; undefined: it is there no more.
+// newGrid returns { element, draw }: draw shows tables of nodes and pods, each a Map. tell hears of the pod that was last pointed at or
+// moved to, at each drawing again, with its key; undefined: it is there no more.
 export function newGrid(tell) {
   const canvas = el('div', { className: 'canvas', role: 'rowgroup' });
   const element = el('div', { className: 'grid', role: 'grid', 'aria-label': 'Pods by node. Arrow keys move, Enter shows the pod' }, canvas);
