@@ -133,10 +133,10 @@ func (s *server) config() raftstore.Config {
 	return cfg
 }
 
-// level is that of the release which it is started with.
+// level is that of the release which it is started with: one before logs were in segments, to which it moves then.
 func (s *server) level() uint64 {
 	if time.Now().Before(s.upgraded) {
-		return raftstore.FeatureLevel - 1
+		return replica.SegmentsLevel - 1
 	}
 	return raftstore.FeatureLevel
 }
