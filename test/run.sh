@@ -79,6 +79,8 @@ modules() {
   done
   return "$status"
 }
+# Commands and drivers of whole clusters are no second look at the same servers, so the detector has them only with RACE=full.
+unwatched='^[^ ]+/setpoint/(cmd|test)/'
 # Upstream's own judgement of the API, in short (make conformance: all of it).
 conformance() { SUITE=short CLASS=A PROCS=6 test/conformance/run.sh; }
 # The tests of others' clients run with programs that take long to build (make clients).
@@ -93,7 +95,7 @@ compose() { vet -tags compose ./test/compose && test/compose.sh; }
 # Tests' libraries are compiled for the race detector with what time others leave: what follows the modules waits more than it computes.
 libraries() {
   local all
-  mapfile -t all < <(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
+  mapfile -t all < <(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./... | grep -vE "$unwatched")
   CGO_ENABLED=1 GOGC=$compiler_gogc nice -n 19 go build -race "${all[@]}"
 }
 
@@ -128,8 +130,7 @@ fi
 
 tested() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$@"; }
 # detected lists what the detector watches: packages that start goroutines themselves, in their code or in their tests. Loops and
-# handlers that others start are seen in the tests of those others, such as controllers, server and raftstore. Commands and drivers of
-# whole clusters (cmd, test) are no second look at the same servers: RACE=full has them.
+# handlers that others start are seen in the tests of those others, such as controllers, server and raftstore.
 starts='^\s*go [a-zA-Z_][^ ]*\(|\.Go\(|AfterFunc\('
 detected() {
   local package dir
@@ -137,7 +138,7 @@ detected() {
   0) return ;;
   full) tested ./... | cut -d ' ' -f 1 ;;
   *)
-    tested ./... | grep -vE '^[^ ]+/setpoint/(cmd|test)/' |
+    tested ./... | grep -vE "$unwatched" |
       while read -r package dir; do ! grep -qE "$starts" "$dir"/*.go || echo "$package"; done
     ;;
   esac
