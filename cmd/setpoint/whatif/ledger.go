@@ -138,7 +138,7 @@ func news(changes []setpoint.Change) (all []setpoint.Change) {
 	seen := map[string]bool{}
 	for _, change := range changes {
 		key := change.Resource.String() + "/" + change.Namespace + "/" + change.Name
-		if heartbeats[change.Resource.Resource] || isEncryption(change) || seen[key] && change.Verb != "delete" {
+		if heartbeats[change.Resource.Resource] || isItsOwn(change) || seen[key] && change.Verb != "delete" {
 			continue
 		}
 		seen[key] = change.Verb != "delete"
@@ -150,9 +150,18 @@ func news(changes []setpoint.Change) (all []setpoint.Change) {
 // heartbeats are kinds whose changes are no news.
 var heartbeats = map[string]bool{"leases": true, "apiservices": true, "flowschemas": true, "prioritylevelconfigurations": true}
 
-// isEncryption tells that the fork's server wrote a Secret again, with its own key, which the copy has without one.
-func isEncryption(c setpoint.Change) bool {
-	return c.Resource.String() == "secrets" && c.Verb == "update" && c.User == inprocess.Server.GetName()
+// isItsOwn tells that a change says who the fork's server is, another one than the copied: Secrets that it writes again with its own key,
+// and where its authority is told. It does so when it comes to it, whatever is asked.
+func isItsOwn(c setpoint.Change) bool {
+	switch c.Resource.String() {
+	case "secrets":
+		return c.Verb == "update" && c.User == inprocess.Server.GetName()
+	case "configmaps":
+		return c.Name == "kube-root-ca.crt" || c.Namespace == metav1.NamespaceSystem && c.Name == "extension-apiserver-authentication"
+	case "clustertrustbundles.certificates.k8s.io":
+		return strings.HasPrefix(c.Name, "kubernetes.io:kube-apiserver-serving:")
+	}
+	return false
 }
 
 func (l *ledger) change(ctx context.Context, c setpoint.Change, at time.Duration) error {

@@ -41,11 +41,21 @@ func TestNews(t *testing.T) {
 	if want := []string{"update", "delete", "create"}; !slices.Equal(verbs, want) {
 		t.Errorf("%v, not %v", verbs, want)
 	}
-	secret := setpoint.Change{Verb: "update", Resource: schema.GroupResource{Resource: "secrets"}, User: "admin"}
-	again := secret
-	again.User = inprocess.Server.GetName()
-	if all := news([]setpoint.Change{again, secret}); len(all) != 1 || all[0] != secret {
-		t.Errorf("of a Secret that the server encrypts and one that somebody changes: %v", all)
+	mine := inprocess.Server.GetName()
+	for _, own := range []setpoint.Change{
+		{Verb: "update", Resource: schema.GroupResource{Resource: "secrets"}, Name: "a", User: mine},
+		{Verb: "create", Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "any", Name: "kube-root-ca.crt"},
+		{Verb: "update", Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "kube-system", Name: "extension-apiserver-authentication"},
+		{
+			Verb: "delete", Resource: schema.GroupResource{Group: "certificates.k8s.io", Resource: "clustertrustbundles"},
+			Name: "kubernetes.io:kube-apiserver-serving:1234",
+		},
+	} {
+		theirs := own
+		theirs.User, theirs.Name = "admin", "theirs"
+		if all := news([]setpoint.Change{own, theirs}); len(all) != 1 || all[0] != theirs {
+			t.Errorf("of a change by which the fork says who it is, and one of somebody: %v", all)
+		}
 	}
 }
 
