@@ -42,13 +42,21 @@ func (t *Table) ofThisNamespace(ctx context.Context, namespace string, revision 
 		namespace, began, t.kind.GroupResource()))
 }
 
-// rootOf is a root with what was under a prefix, of a namespace or of all, at a revision.
+// rootOf is a root with what was under a prefix, of a namespace or of all, at a revision. It gets every write acknowledged before: one of
+// them may have purged what is asked for, or made the namespace another tenant's, and a replica that is behind or cut off does not know.
 func (t *Table) rootOf(ctx context.Context, namespace, prefix string, revision uint64) (*state.Root, error) {
-	if _, err := t.store.waitRevision(ctx, revision); err != nil {
+	if _, err := t.store.log.ReadIndex(ctx); err != nil {
+		return nil, unavailable(err)
+	}
+	now, err := t.store.waitRevision(ctx, revision)
+	if err != nil {
 		return nil, err
 	}
 	if err := t.ofThisNamespace(ctx, namespace, revision); err != nil {
 		return nil, err
+	}
+	if now.Revision == revision {
+		return now, nil
 	}
 	return t.store.rootExactly(ctx, prefix, revision)
 }

@@ -59,17 +59,9 @@ func reachOf(err error) string {
 }
 
 // rootExactly returns what was under a prefix at a revision: from the watch history if it reaches back so far, else from history. It may
-// have other objects as well. It gets every write acknowledged before: one of them may have purged what is asked for, and a replica that
-// is behind or cut off does not know.
+// have other objects as well. The revision is past, and rootOf has what was acknowledged since.
 func (s *Store) rootExactly(ctx context.Context, prefix string, revision uint64) (*state.Root, error) {
-	root, err := s.log.ReadIndex(ctx)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	if root, err = s.waitRevision(ctx, revision); err != nil || root.Revision == revision {
-		return root, err
-	}
-	root, err = s.log.RootAt(revision)
+	root, err := s.log.RootAt(revision)
 	if errors.Is(err, errCompacted) && s.history != nil {
 		return s.rootOfHistory(ctx, prefix, revision)
 	}

@@ -136,7 +136,7 @@ func (e *purgedError) Error() string {
 }
 
 // unpurged refuses what was under a prefix at a revision if something of it was purged since: values that were there then, and are not any
-// more. It asks the newest state of this replica, after the past was read: rootExactly has waited for what was acknowledged before.
+// more. It asks the newest state of this replica, after the past was read: rootOf has waited for what was acknowledged before.
 func (s *Store) unpurged(past *state.Root, prefix string, revision uint64) error {
 	now := s.log.Root()
 	for rec := range now.All(purgeKey(prefix)) {

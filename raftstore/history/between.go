@@ -125,7 +125,7 @@ func (p *period) visit(c *Change) {
 	switch {
 	case c.Revision > p.wanted.Until:
 		if s != nil && !s.settled {
-			p.end(s, c.Before)
+			p.end(s, c.Before, p.copied)
 		}
 	case !p.wanted.Holds(c.Key, c.Revision):
 	case s != nil:
@@ -210,8 +210,16 @@ func (p *period) forget(s *Stretch) {
 	}
 }
 
-// end is given what there was after the period, nil: nothing.
-func (p *period) end(s *Stretch, rec *record.Record) {
+// shared is a record of the store, which nobody changes, nil if there is no room for it in an answer.
+func (p *period) shared(s *Stretch, rec *record.Record) *record.Record {
+	if !p.fits(s, rec) {
+		return nil
+	}
+	return rec
+}
+
+// end is given what there was after the period, nil: nothing, and how it is kept.
+func (p *period) end(s *Stretch, rec *record.Record, kept func(*Stretch, *record.Record) *record.Record) {
 	s.settled = true
 	switch {
 	case s.Deleted:
@@ -222,7 +230,7 @@ func (p *period) end(s *Stretch, rec *record.Record) {
 		return
 	}
 	if s.Before != nil && s.Before.UID == rec.UID {
-		s.After = p.copied(s, rec)
+		s.After = kept(s, rec)
 	}
 }
 
@@ -233,15 +241,6 @@ func (p *period) settle(root *state.Root) {
 			continue
 		}
 		rec, _ := root.Get(s.Key)
-		switch {
-		case s.Deleted:
-			s.Lost = s.Lost || rec != nil
-		case rec == nil, rec.ModRevision != s.Revision:
-			s.Lost = true
-		case s.Before != nil && s.Before.UID == rec.UID:
-			if p.fits(s, rec) {
-				s.After = rec
-			}
-		}
+		p.end(s, rec, p.shared)
 	}
 }
