@@ -44,7 +44,7 @@ test: build ## all tests: pure, bubbles, scripts, the compose cluster if Docker 
 	deploy/test-setup.sh
 	test/run.sh
 
-race: build ## every test in full with the race detector: hours
+race: build ## every test in full with the race detector: much longer than make test
 	deploy/test-setup.sh
 	RACE=full test/run.sh
 

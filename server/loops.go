@@ -8,10 +8,10 @@ import (
 	"github.com/setpoint-io/setpoint/server/term"
 )
 
-// runLoops fills the caches and acts in every term that this server leads.
 // LoopsWithout are the names for Config.Loops of all control loops but some, which there must be.
 func LoopsWithout(names ...string) ([]string, error) { return term.LoopsWithout(names...) }
 
+// runLoops fills the caches and acts in every term that this server leads.
 func (s *Server) runLoops(ctx context.Context) {
 	api := s.api
 	api.caches.StartWithContext(ctx)

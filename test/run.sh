@@ -2,14 +2,14 @@
 # All tests. The output ends with Go's own summary, one line for each package.
 #
 #   RACE=0          without the race detector: no C compiler needed, half the time
-#   RACE=full       every test in full with it (make race): hours
+#   RACE=full       every test in full with it (make race): much longer
 #   COMPOSE=0       without the cluster in Docker; COMPOSE=1: fail if it cannot run
 #   TEST_FLAGS=...  more flags for go test
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# The longest package, the scripts, takes nine minutes; this is for a machine that
-# has other things to do.
+# The longest package, the scripts, took from nine to nineteen minutes; this is for a machine
+# that has other things to do.
 package_timeout=30m
 [[ ${RACE:-1} != full ]] || package_timeout=150m
 # Packages run beside each other, one more than fit: some wait, for time or for a linker.

@@ -45,6 +45,20 @@ type Shell struct {
 	Colors  func(io.Writer) bool
 }
 
+// AddFlags adds the flags that all these commands have.
+func (s *Shell) AddFlags(cmd *cobra.Command, kubeconfig, output *string) {
+	cmd.Flags().StringVar(kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
+	cmd.Flags().StringVarP(output, "output", "o", "table", s.OutputUsage)
+}
+
+// Namespace is the one that a flag names, or that of the kubeconfig's context.
+func (s *Shell) Namespace(flag, kubeconfig string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	return s.ContextNamespace(kubeconfig)
+}
+
 // options are the flags of the command.
 type options struct {
 	*Shell
@@ -65,10 +79,9 @@ func (s *Shell) History() *cobra.Command {
 			"resourceVersionMatch=Exact shows an object as it was after the change N.",
 		Example: "  setpoint history deploy/web\n  setpoint history cm/settings -n shop --since 1h\n  setpoint history pod/web-0 -o json",
 	}
-	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
+	s.AddFlags(cmd, &o.kubeconfig, &o.output)
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object (default: that of the kubeconfig's context)")
 	cmd.Flags().DurationVar(&o.since, "since", 0, "only changes younger than this: 10m, 2h (default: all that are kept)")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", s.OutputUsage)
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
 	cmd.Args = cobra.ArbitraryArgs // run judges them
@@ -88,10 +101,8 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.CheckOutput(o.output); err != nil {
 		return err
 	}
-	if question.Namespace = o.namespace; question.Namespace == "" {
-		if question.Namespace, err = o.ContextNamespace(o.kubeconfig); err != nil {
-			return err
-		}
+	if question.Namespace, err = o.Namespace(o.namespace, o.kubeconfig); err != nil {
+		return err
 	}
 	var answer past.Answer
 	err = o.AskServers(cmd.Context(), o.kubeconfig, askLimit, func(ctx context.Context, config *rest.Config) (err error) {

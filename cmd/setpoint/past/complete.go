@@ -82,11 +82,10 @@ func (s *Shell) CompleteDeleted(cmd *cobra.Command, args []string, toComplete st
 
 // deleted asks for all that history has of a kind.
 func (s *Shell) deleted(cmd *cobra.Command, kind string) (found past.Difference, err error) {
-	kubeconfig, namespace := cmd.Flag("kubeconfig").Value.String(), cmd.Flag("namespace").Value.String()
-	if namespace == "" {
-		if namespace, err = s.ContextNamespace(kubeconfig); err != nil {
-			return found, err
-		}
+	kubeconfig := cmd.Flag("kubeconfig").Value.String()
+	namespace, err := s.Namespace(cmd.Flag("namespace").Value.String(), kubeconfig)
+	if err != nil {
+		return found, err
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 	defer cancel()

@@ -39,10 +39,9 @@ func (s *Shell) Diff() *cobra.Command {
 			"values of Secrets are not shown. At most 2,000 objects are told: those that changed first, and how many others did.",
 		Example: "  setpoint diff '1h ago'\n  setpoint diff 2h 1h deployments -n shop\n  setpoint diff 2026-03-04T10:30:00Z now -A -o json",
 	}
-	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
+	s.AddFlags(cmd, &o.kubeconfig, &o.output)
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects (default: that of the kubeconfig's context)")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "all namespaces, and objects without one")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", s.OutputUsage)
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
 	cmd.Args = cobra.ArbitraryArgs // run judges them
@@ -61,8 +60,8 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.CheckOutput(o.output); err != nil {
 		return err
 	}
-	if span.Namespace = o.namespace; span.Namespace == "" && !o.all {
-		if span.Namespace, err = o.ContextNamespace(o.kubeconfig); err != nil {
+	if !o.all {
+		if span.Namespace, err = o.Namespace(o.namespace, o.kubeconfig); err != nil {
 			return err
 		}
 	}

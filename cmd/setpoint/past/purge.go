@@ -39,10 +39,9 @@ func (s *Shell) purge() *cobra.Command {
 			"and snapshots have the values until they are compacted, and backups that were made before for as long as they are kept.",
 		Example: "  setpoint history purge secret/key -n shop --yes",
 	}
-	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
+	s.AddFlags(cmd, &o.kubeconfig, &o.output)
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object (default: that of the kubeconfig's context)")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do it: it cannot be undone")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", s.OutputUsage)
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
 	cmd.Args = cobra.ArbitraryArgs // run judges them
@@ -61,10 +60,8 @@ func (o *purgeOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.CheckOutput(o.output); err != nil {
 		return err
 	}
-	if question.Namespace = o.namespace; question.Namespace == "" {
-		if question.Namespace, err = o.ContextNamespace(o.kubeconfig); err != nil {
-			return err
-		}
+	if question.Namespace, err = o.Namespace(o.namespace, o.kubeconfig); err != nil {
+		return err
 	}
 	var purged past.Purged
 	err = o.AskServers(cmd.Context(), o.kubeconfig, askLimit, func(ctx context.Context, config *rest.Config) (err error) {

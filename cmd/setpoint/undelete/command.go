@@ -45,11 +45,10 @@ func New(s *shell.Shell) *cobra.Command {
 			"History has what was, by default of the last 24 hours ('setpoint server --history-retention').",
 		Example: "  setpoint undelete namespace/shop --dry-run\n  setpoint undelete cm/settings -n shop\n  setpoint undelete deploy/web --at '10 minutes ago'",
 	}
-	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
+	s.AddFlags(cmd, &o.kubeconfig, &o.output)
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object (default: that of the kubeconfig's context)")
 	cmd.Flags().StringVar(&o.at, "at", "", "as it was then: 10m, '10 minutes ago', 2006-01-02T15:04:05Z (default: just before its last deletion began)")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "only say what would be given back, and whether it would be refused")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", s.OutputUsage)
 	cmd.RunE = o.run
 	cmd = s.Finish(cmd)
 	cmd.Args = cobra.ArbitraryArgs // run judges them
@@ -71,10 +70,8 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err := o.CheckOutput(o.output); err != nil {
 		return err
 	}
-	if question.Namespace = o.namespace; question.Namespace == "" {
-		if question.Namespace, err = o.ContextNamespace(o.kubeconfig); err != nil {
-			return err
-		}
+	if question.Namespace, err = o.Namespace(o.namespace, o.kubeconfig); err != nil {
+		return err
 	}
 	report, err := o.giveBack(cmd.Context(), question, at)
 	if err != nil {
