@@ -50,6 +50,9 @@ func (s *Store) decide() bool {
 			s.cfg.Fatal(err)
 			return false
 		}
+		if b = s.replica.Beginning(); b.Undecided() && !s.pause(start) { // others were first, and their record is in the same folder
+			return false
+		}
 	}
 }
 

@@ -215,6 +215,52 @@ func TestFoundersMayShareATrustFolder(t *testing.T) {
 	})
 }
 
+// secondAtOnce is a shared trust folder in which others are the first: a server that founds reads the record twice at one
+// time, when it decides and when it writes, and the second time there is one.
+type secondAtOnce struct {
+	raftstoretest.TrustFolder
+	last    time.Time
+	planted bool
+}
+
+func (f *secondAtOnce) Load() ([]byte, error) {
+	now := time.Now()
+	if now.Equal(f.last) && !f.planted {
+		f.planted = true
+		if err := f.Save([]byte(`{"founders": {"server-1": "another", "server-2": "another"}}`)); err != nil {
+			return nil, err
+		}
+	}
+	f.last = now
+	return f.TrustFolder.Load()
+}
+
+// TestWhoIsSecondToFoundWaits, and takes part under its own name, for it has not voted.
+func TestWhoIsSecondToFoundWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shared secondAtOnce
+		c := raftstoretest.NewCluster(t, 3, func(cfg *raftstore.Config) {
+			if cfg.Name == "server-1" {
+				cfg.Founded = &shared
+			}
+		})
+		defer c.Close()
+		c.Restart(0)
+		c.Restart(1)
+		time.Sleep(noteTime)
+		if status := c.Store(0).Status(); !shared.planted || c.Fatal(0) != nil || status.Phase != "fresh" {
+			t.Fatalf("planted %v, %v, phase %s", shared.planted, c.Fatal(0), status.Phase)
+		}
+		c.Stop(0)
+		shared.Forget()
+		c.Restart(0)
+		c.Restart(2) // which nobody counted
+		if id := idOf(t, settled(t, c, 3), "server-1"); id != "server-1" {
+			t.Errorf("server-1 takes part as %s", id)
+		}
+	})
+}
+
 // TestALoneServerIsFoundedOnce: without its data it does not start.
 func TestALoneServerIsFoundedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
@@ -72,12 +73,10 @@ func (r *Replica) begin(exists bool) error {
 	switch {
 	case mark != nil && mark.State == marks.Restored:
 		return nil
-	case exists:
+	case exists, mark != nil && mark.State == marks.Joining:
 		return r.start(mark.ServerID)
 	case mark != nil && mark.State == marks.Founding:
 		return r.foundAs(mark)
-	case mark != nil && mark.State == marks.Joining:
-		return r.start(mark.ServerID)
 	}
 	if _, err := r.storedTerm(); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (r *Replica) begin(exists bool) error {
 
 // Found makes a Fresh or Restored replica a founder of the cluster, together with those
 // whose nonces are given. The caller has asked them. If they begin with the data of one
-// of them, life is its life.
+// of them, life is its life. It stays Fresh, without an error, if Config.Founds returns founded.ErrBefore.
 func (r *Replica) Found(founders map[string]string, life string) error {
 	mark := r.marked()
 	state := marks.Founding
@@ -130,7 +129,9 @@ func (r *Replica) Found(founders map[string]string, life string) error {
 
 func (r *Replica) foundAs(mark *marks.Marker) error {
 	if r.cfg.Founds != nil {
-		if err := r.cfg.Founds(maps.Clone(mark.Founders)); err != nil {
+		if err := r.cfg.Founds(maps.Clone(mark.Founders)); errors.Is(err, founded.ErrBefore) && r.hasPeers() {
+			return r.saveMark(mark.Uncounted()) // it has not voted: Found or Rejoin may follow
+		} else if err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,8 @@ type Config struct {
 	// are tried before those of the replicated configuration.
 	InitialServers []Server
 	// Founds, if not nil, is called before raft runs on a server that founds a cluster, with the nonces that were
-	// counted; its error ends the founding. Of an interrupted founding it is called again.
+	// counted; its error ends the founding. With founded.ErrBefore a server that has peers is Fresh again. Of an
+	// interrupted founding it is called again.
 	Founds func(founders map[string]string) error
 	// Disk is where the storage is opened; damaged data is set aside there.
 	Disk Disk

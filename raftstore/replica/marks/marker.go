@@ -74,6 +74,13 @@ func (m *Marker) With(state string) *Marker {
 	return &next
 }
 
+// Uncounted returns a copy of a founder that founds nothing yet, with the same nonce.
+func (m *Marker) Uncounted() *Marker {
+	next := m.With(Fresh)
+	next.Founders = nil
+	return next
+}
+
 // Store keeps the marker and the watermark. Load returns nil if there is no marker,
 // LoadWatermark an empty one; what was saved survives a power cut.
 type Store interface {
