@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test race check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test long race check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -40,9 +40,13 @@ release: ## static binaries for linux/amd64 and linux/arm64 in dist/, with what 
 vulnerabilities: ## known vulnerabilities of what is linked; asks the data base at vuln.go.dev, so it needs the internet
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.6.0 ./cmd/setpoint .
 
-test: build ## all tests: pure, bubbles, scripts, the compose cluster if Docker is there
+test: build ## all tests, the long ones in their short form: pure, bubbles, scripts, the compose cluster if Docker is there
 	deploy/test-setup.sh
 	test/run.sh
+
+long: build ## every test in full, without the race detector: longer than make test
+	deploy/test-setup.sh
+	LONG=1 RACE=0 test/run.sh
 
 race: build ## every test in full with the race detector: much longer than make test
 	deploy/test-setup.sh

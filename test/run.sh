@@ -3,6 +3,7 @@
 #
 #   RACE=0          without the race detector: no C compiler needed, half the time
 #   RACE=full       every test in full with it (make race): much longer
+#   LONG=1          every test in full (make long), not in its short form
 #   COMPOSE=0       without the cluster in Docker; COMPOSE=1: fail if it cannot run
 #   TEST_FLAGS=...  more flags for go test
 set -uo pipefail
@@ -12,6 +13,8 @@ cd "$(dirname "$0")/.."
 # that has other things to do.
 package_timeout=30m
 [[ ${RACE:-1} != full ]] || package_timeout=150m
+forms=(-short)
+[[ ${RACE:-1} != full && ${LONG:-0} != 1 ]] || forms=()
 # Packages run beside each other, one more than fit: some wait, for time or for a linker.
 packages_at_once=${PACKAGES_AT_ONCE:-$(($(nproc) + 1))}
 
@@ -42,6 +45,9 @@ finish() {
 trap finish EXIT
 export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
 CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
+# Most packages share a program with others of their tree: a link takes as long as many a test.
+together=$again_dir/together
+CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$together" ./test/together || exit 1
 
 # Asked the same way everywhere, without the race detector, vet uses what is built for
 # bin/setpoint; go test need not have it look again.
@@ -75,7 +81,7 @@ count_cpu() {
 modules() {
   local module status=0
   for module in test/bench test/conformance test/differential test/differential/topology test/differential/lists test/judges/kstatus setpointtest/envtest setpointtest/envtest/manager; do
-    (cd "$module" && vet . && plain -count=1 -vet=off -- .) || status=1
+    (cd "$module" && vet . && plain -count=1 -vet=off "${forms[@]}" -- .) || status=1
   done
   return "$status"
 }
@@ -113,20 +119,9 @@ for name in conformance clients compose; do part "$name" || failed=1; done
 # servers say more, and are not static, so that no container can hold them: some scripts are skipped then.
 export SETPOINT_TEST_BINARY=$PWD/bin/setpoint
 
-test_flags=(-count=1 -vet=off -timeout "$package_timeout" -p "$packages_at_once")
+test_flags=(-count=1 -vet=off -timeout "$package_timeout" -p "$packages_at_once" "${forms[@]}")
 # shellcheck disable=SC2206 # several flags in one variable
 test_flags+=(${TEST_FLAGS:-})
-
-# Tests of many random worlds and schedules are ten times slower with the detector, which sees their code in a few of them: they run
-# in full without it, and in short with it.
-shortened=()
-if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
-  mapfile -t shortened < <(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -r dirname | sort -u | xargs -r go list)
-  if [[ " ${shortened[*]} " != *"/cmd/setpoint "* ]]; then
-    echo "run: the packages with short forms were not found, the scripts among them" >&2
-    failed=1
-  fi
-fi
 
 tested() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$@"; }
 # detected lists what the detector watches: packages that start goroutines themselves, in their code or in their tests. Loops and
@@ -152,7 +147,7 @@ longest_first() {
 }
 
 mapfile -t with < <(detected | sort)
-mapfile -t without < <({ comm -23 <(tested ./... | cut -d ' ' -f 1 | sort) <(printf '%s\n' "${with[@]}"); printf '%s\n' "${shortened[@]}"; } | sed '/^$/d')
+mapfile -t without < <(comm -23 <(tested ./... | cut -d ' ' -f 1 | sort) <(printf '%s\n' "${with[@]}"))
 if ((${#with[@]} + ${#without[@]} < 300)); then
   echo "run: only ${#with[@]} and ${#without[@]} packages with tests were found" >&2
   exit 1
@@ -161,18 +156,17 @@ fi
 # Those without the detector run in one call, with the scripts, which mostly wait.
 without_detector() {
   # shellcheck disable=SC2046 # names of packages have no spaces
-  plain "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first "${without[@]}")
+  TOGETHER=$together plain "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first "${without[@]}")
 }
 ((${#without[@]} == 0)) || part without_detector || failed=1
 if [[ ${RACE:-1} != 0 ]]; then
-  ((${#shortened[@]} == 0)) || test_flags+=(-short)
   wait "$compiling" || failed=1
   compiling=
 fi
 
 with_detector() {
   # shellcheck disable=SC2046 # as above
-  GOGC=$compiler_gogc "$AGAIN" -race "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first $(printf '%s\n' "${with[@]}" | grep -vxF "$static_package"))
+  TOGETHER=$together GOGC=$compiler_gogc "$AGAIN" -race "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first $(printf '%s\n' "${with[@]}" | grep -vxF "$static_package"))
 }
 # Its tests' own executable is the demo image: nothing else is in there, no C library either, so with the detector (cgo) it is linked statically.
 statically() {

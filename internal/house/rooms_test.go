@@ -124,7 +124,7 @@ var rooms = []room{
 	{[]string{"raftstore"}, "the store's face: Propose, ReadIndex, Watch, Leadership", []string{"raftstore/record", "raftstore/{backup,command,contact,forward,founded,replica,state,watch}", "raftstore/replica/birth", "internal/aligned"}, "does not know Kubernetes, so that a fault in the API cannot damage what is stored"},
 	{[]string{"raftstore/contact"}, "whether this server still has a leader", nil, "requests, watches, sessions and health follow one verdict"},
 	{[]string{"raftstore/founded"}, "the record, outside of data directories, that the cluster was founded", nil, "servers that lost their data do not found another cluster"},
-	{[]string{"raftstore/replica"}, "raft, files, checksums", []string{"raftstore/replica/*", "raftstore/command", "raftstore/state", "internal/aligned"}, "the only importer of hashicorp/raft and bbolt: one package knows what their API really promises"},
+	{[]string{"raftstore/replica"}, "raft, files, checksums", []string{"raftstore/replica/*", "raftstore/command", "raftstore/founded", "raftstore/state", "internal/aligned"}, "the only importer of hashicorp/raft and bbolt: one package knows what their API really promises"},
 	{[]string{"raftstore/replica/transport"}, "raft's network connections, and the member id that each one calls", nil, "part of the one importer of hashicorp/raft"},
 	{[]string{"raftstore/replica/marks"}, "who a server is and how far its log was committed, apart from the log", nil, "a log that was put back to an earlier state shows no damage, so what was committed is recorded elsewhere too"},
 	{[]string{"raftstore/replica/birth"}, "the name of a new life, and its first revision, term and index", nil, "a restored cluster never reuses a revision, term or index of the former one"},
@@ -245,6 +245,7 @@ var rooms = []room{
 
 	{[]string{"test/judges"}, "what tools that wait make of a watch, and stories that make them wait", []string{".", "setpointtest"}, "the stories are played beside a tool's own library too"},
 	{[]string{"test/*/..."}, "tests that take processes, machines or long, and what they need", []string{"test/vm"}, "they use what a user can use, and no internals"},
+	{[]string{"test/together/..."}, "the tests of many packages linked into few programs", []string{"test/together/program"}, ""},
 	{[]string{"test/mutants/generated"}, "small changes of the store that nobody chose, and whether its tests notice", []string{"test/mutants"}, "what it changes it reads as text, and imports nothing of"},
 	{[]string{"test/consistency/..."}, "servers under faults, judged from what clients were told", []string{"internal/freeport", "test/consistency/*", "test/clockskew", "test/powercut"}, ""},
 	{[]string{"test/simulation"}, "the write path in a bubble, without raft", []string{"apiserver/kinds", "apiserver/resource", "apiserver/storage", "raftstore", "raftstore/command", "raftstore/state", "raftstore/watch"}, ""},

@@ -7,6 +7,8 @@
 // there already does fail the run: it was seen before, and is mended first. What never is chance: a data race, a package that does
 // not compile, and more than failuresMax failures at once.
 //
+// The variable TOGETHER names the program of test/together, which then runs the tests the first time.
+//
 // The variable NEEDED_ANOTHER_RUN names a file to which the tests that needed one are added, for the last lines of test/run.sh.
 //
 // Owned here: what counts as chance. Tested by tables of go test's events, and by a module whose tests fail once, always, or race.
@@ -31,6 +33,8 @@ const (
 	failuresMax = 10
 	// neededVariable names the file that collects what needed another run.
 	neededVariable = "NEEDED_ANOTHER_RUN"
+	// togetherVariable names what is run in the place of go test -json, the first time.
+	togetherVariable = "TOGETHER"
 	// chanceFile is where tests that needed another run are written down, below the root of the repository.
 	chanceFile = "test/chance.md"
 )
@@ -47,7 +51,10 @@ func main() {
 		os.Exit(2)
 	}
 	a := again{out: os.Stdout, known: known, test: func(out io.Writer, more []string, packages ...string) (outcome, error) {
-		return goTest(out, slices.Concat(flags, more), packages)
+		if together := os.Getenv(togetherVariable); together != "" && more == nil {
+			return follow(out, exec.Command(together, slices.Concat(flags, []string{"--"}, packages)...))
+		}
+		return follow(out, exec.Command("go", slices.Concat([]string{"test", "-json"}, flags, more, packages)...))
 	}}
 	needed, ok := a.run(packages)
 	if err := keep(os.Getenv(neededVariable), needed); err != nil {
@@ -68,9 +75,8 @@ func cut(args []string) (flags, packages []string, found bool) {
 	return args[:i], args[i+1:], true
 }
 
-// goTest runs go test once. It has failed if there is no error and the outcome is not ok.
-func goTest(out io.Writer, flags, packages []string) (outcome, error) {
-	cmd := exec.Command("go", slices.Concat([]string{"test", "-json"}, flags, packages)...)
+// follow runs a go test -json. It has failed if there is no error and the outcome is not ok.
+func follow(out io.Writer, cmd *exec.Cmd) (outcome, error) {
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

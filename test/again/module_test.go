@@ -3,7 +3,9 @@ package main
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,7 +42,7 @@ func TestRealTests(t *testing.T) {
 			}
 			var out strings.Builder
 			a := again{out: &out, test: func(out io.Writer, more []string, packages ...string) (outcome, error) {
-				return goTest(out, more, packages)
+				return follow(out, exec.Command("go", slices.Concat([]string{"test", "-json"}, more, packages)...))
 			}}
 			needed, ok := a.run([]string{"."})
 			if len(needed) != 1 || needed[0] != (test{"unsteady", "TestOnce"}) || ok != wantOK {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	killRounds = 6
-	killPods   = 4
+	killRounds, killRoundsShort = 6, 2
+	killPods                    = 4
 	// killTimeMax is within which random moments lie: a pod has started and ended by then on a quiet machine.
 	killTimeMax = 500 * time.Millisecond
 )
@@ -20,7 +20,7 @@ const (
 // agentIsKilled: the agent dies while pods start, and again while they end, and a new one takes over. All pods run in the end, none of
 // them twice at any time, and all are gone once they are deleted. What runs is not restarted.
 func agentIsKilled(t *testing.T, n *node) {
-	for round := range killRounds {
+	for round := range rounds(killRounds, killRoundsShort) {
 		var names []string
 		for i := range killPods {
 			pod := killPod(fmt.Sprintf("killed-%d-%d", round, i), i)

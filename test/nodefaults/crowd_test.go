@@ -20,7 +20,7 @@ import (
 
 const (
 	// crowdPods come and go at once, unless podsVariable says how many.
-	crowdPods = 1000
+	crowdPods, crowdPodsShort = 1000, 250
 	// creators is how many clients create pods beside each other.
 	creators = 8
 	// stayEach is how many pods there are for each that is not deleted while it starts.
@@ -34,7 +34,7 @@ const (
 // crowd: many pods are created at once, and most are deleted while they start; the agent is killed in the middle. Those that stay are ready
 // in the end, and then all go.
 func crowd(t *testing.T, n *node) {
-	pods := crowdPods
+	pods := rounds(crowdPods, crowdPodsShort)
 	if text := os.Getenv(podsVariable); text != "" {
 		var err error
 		pods, err = strconv.Atoi(text)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	fillRounds = 10
+	fillRounds, fillRoundsShort = 10, 4
 	// fillTimeMax is within which a disk is filled after a pod has been created, and for how long it is full.
 	fillTimeMax = 150 * time.Millisecond
 	// takeEvery is how soon what is freed on a full disk is taken.
@@ -59,7 +59,7 @@ func diskIsFull(t *testing.T, n *node) {
 	n.create(t, newPod("runs"), newPod("ends"))
 	n.awaitReady(t, "runs", "ends")
 	var names []string
-	for i := range fillRounds { // in the middle of something else each time
+	for i := range rounds(fillRounds, fillRoundsShort) { // in the middle of something else each time
 		pod := killPod(fmt.Sprintf("new-%d", i), i)
 		names = append(names, pod.Name)
 		n.create(t, pod)

@@ -10,8 +10,8 @@
 //     pod (agent/base/machine/machinetest/leftovers).
 //
 // Random moments come from a seed, which is printed; NODEFAULTS_SEED=n plays them again as far as the machine's own timing allows.
-// NODEFAULTS_PODS is how many pods come and go at once in TestFaults/crowd, NODEFAULTS_EXECS and NODEFAULTS_WATCHES what one tenant tries
-// to open in TestFaults/one_tenant_takes_what_he_can. It needs root.
+// With -short there are fewer rounds and pods. NODEFAULTS_PODS is how many pods come and go at once in TestFaults/crowd, NODEFAULTS_EXECS
+// and NODEFAULTS_WATCHES what one tenant tries to open in TestFaults/one_tenant_takes_what_he_can. It needs root.
 //
 // To add a fault, write a function of *node and add it to faults in faults_test.go, with a comment that says what must be true.
 // SETPOINT_TEST_BINARY is the absolute path of a binary to test instead of one built here.

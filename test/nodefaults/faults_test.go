@@ -32,6 +32,14 @@ var faults = []struct {
 	{"crowd", crowd},
 }
 
+// rounds is how often something is done, or to how many: less with -short.
+func rounds(whole, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return whole
+}
+
 const (
 	seedVariable = "NODEFAULTS_SEED"
 	podsVariable = "NODEFAULTS_PODS"

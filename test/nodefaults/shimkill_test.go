@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	shimRounds = 5
+	shimRounds, shimRoundsShort = 5, 2
 	// shimKillTimeMax is within which shims are killed: some while they start, some in pods that run.
 	shimKillTimeMax = 300 * time.Millisecond
 )
@@ -19,7 +19,7 @@ const (
 // gone then. With the restart policy Always it starts again; a pod that never restarts fails, and its container's state says how its
 // container ended, unless none had run yet: then it starts like any other.
 func shimIsKilled(t *testing.T, n *node) {
-	for round := range shimRounds {
+	for round := range rounds(shimRounds, shimRoundsShort) {
 		var names []string
 		for i := range 4 {
 			pod := victim(fmt.Sprintf("held-%d-%d", round, i), i)
