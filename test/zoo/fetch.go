@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,19 +20,33 @@ const compileFlags = "-mod=mod -buildvcs=false -gcflags=all=-dwarf=false"
 const ginkgo = "github.com/onsi/ginkgo/v2"
 
 // fetch lays a copy of the recipe's module into dir, which must not exist: the module cache cannot be written to, and
-// suites write beside their source.
+// suites write beside their source. What the module proxy has as modules of their own comes into its folders.
 func fetch(ctx context.Context, r recipe, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
-	said, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", r.module+"@"+r.version).Output()
+	for _, folder := range append([]string{"."}, r.nested...) {
+		cached, err := download(ctx, path.Join(r.module, folder)+"@"+r.version)
+		if err != nil {
+			return err
+		}
+		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(cached)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// download returns the folder in the module cache.
+func download(ctx context.Context, module string) (string, error) {
+	said, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module).Output()
 	var got struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal(said, &got); jsonErr != nil {
-		return errors.Join(err, ctx.Err(), jsonErr)
+		return "", errors.Join(err, ctx.Err(), jsonErr)
 	}
 	if got.Error != "" {
-		return errors.New(oneLine(got.Error))
+		return "", errors.New(oneLine(got.Error))
 	}
-	return os.CopyFS(dir, os.DirFS(got.Dir))
+	return got.Dir, nil
 }
 
 // compile makes the test program of one package.

@@ -19,6 +19,7 @@ const (
 type recipe struct {
 	name            string   // as make zoo and the table call it
 	module, version string   // what the module proxy is asked for
+	nested          []string // folders of modules within it, of its version, that its go.mod replaces by these folders
 	packages        []string // below the module; "." is the module's root
 	run             string   // the tests that run, as a regular expression; "" is all of them
 	ownPaths        bool     // its tests ask the runtime where their source lies, so paths are not trimmed
