@@ -134,8 +134,8 @@ envtest-compare: build ## the same test with envtest, with this binary in its pl
 operators: ## an operator of others, JobSet, in a fork of setpointtest; and the Go snippets of the pages
 	$(GO) -C test/operators test -count=1 .
 
-zoo: build ## own suites of operators and clients of others, here and on upstream's API server, and docs/software.md (root): NAME=kueue,kro KEEP=1
-	$(GO) run ./test/zoo -setpoint $$($(BIN) envtest-assets --dir $(CURDIR)/bin/envtest) -upstream $$(test/envtest/upstream/build.sh) -name '$(NAME)' $(if $(KEEP),-keep)
+zoo: build ## own suites of operators and clients of others, here and on upstream's API server, and docs/software.md (root): NAME=kueue,kro KEEP=1 ALONE=1
+	$(GO) run ./test/zoo -setpoint $$($(BIN) envtest-assets --dir $(CURDIR)/bin/envtest) $(if $(ALONE),,-upstream $$(test/envtest/upstream/build.sh)) -name '$(NAME)' $(if $(KEEP),-keep)
 
 clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setpoint: RUN=regexp CLIENTS=dir
 	RUN='$(RUN)' CLIENTS=$(CLIENTS) TEST_FLAGS='$(TEST_FLAGS)' test/clients/run.sh

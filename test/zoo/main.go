@@ -1,12 +1,13 @@
 // Command zoo runs the own suites of operators and clients that others wrote, on this program and on upstream's
 // kube-apiserver and etcd, and keeps what came of it.
 //
-//	go run ./test/zoo -setpoint DIR -upstream DIR [-name NAME,NAME] [-keep]
+//	go run ./test/zoo -setpoint DIR [-upstream DIR] [-name NAME,NAME] [-keep]
 //
 // The two folders are what KUBEBUILDER_ASSETS names. Each suite is a recipe of a few lines in recipes.go: a module at a
 // version, taken by the Go module proxy when it runs, and the packages whose tests want an API server. Nothing of theirs
 // is in the repository. A package's tests are compiled once, and the same program runs on both sides, one after the
-// other. Only what passes on upstream's counts.
+// other. Only what passes on upstream's counts. Without -upstream that side is left out, and the row says so; it does not
+// take the place of one that has both.
 //
 // It prints a row for each suite, keeps the rows in results.json, and makes docs/software.md of them. A suite that does
 // not run, because its module has gone, its tests do not compile or its time is over, has one line that says so, and the
@@ -56,7 +57,7 @@ func command(ctx context.Context, args []string, out, errOut io.Writer) error {
 	z := zoo{log: errOut}
 	flags := flag.NewFlagSet("zoo", flag.ContinueOnError)
 	flags.StringVar(&z.setpoint, "setpoint", "", "folder with this program as etcd and kube-apiserver")
-	flags.StringVar(&z.upstream, "upstream", "", "folder with upstream's etcd and kube-apiserver")
+	flags.StringVar(&z.upstream, "upstream", "", "folder with upstream's etcd and kube-apiserver; without it that side is left out")
 	flags.BoolVar(&z.keep, "keep", false, "leave the folders, with the output of each side")
 	names := flags.String("name", "", "suites, separated by commas; default: all")
 	if err := flags.Parse(args); err != nil {
@@ -77,7 +78,11 @@ func (z zoo) check() error {
 	if os.Getuid() != 0 {
 		return errors.New("it needs root, for namespaces of its own")
 	}
-	for _, assets := range []string{z.setpoint, z.upstream} {
+	folders := []string{z.setpoint}
+	if !z.alone() {
+		folders = append(folders, z.upstream)
+	}
+	for _, assets := range folders {
 		for _, program := range []string{"etcd", "kube-apiserver"} {
 			if _, err := os.Stat(filepath.Join(assets, program)); err != nil {
 				return fmt.Errorf("run make zoo, which makes both folders: %w", err)

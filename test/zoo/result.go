@@ -22,13 +22,14 @@ type result struct {
 	PassedHere            int     `json:",omitempty"` // of those
 	SecondsHere           float64 `json:",omitempty"`
 	SecondsUpstream       float64 `json:",omitempty"`
+	Alone                 bool    `json:",omitempty"` // upstream's side was left out, and has no counts
 	// FailUpstream are what fails on upstream's, so that it does not count.
 	FailUpstream []string     `json:",omitempty"`
 	Differences  []difference `json:",omitempty"`
 	Stopped      []string     `json:",omitempty"` // packages that did not come to an end here, and why
 }
 
-// difference is a spec that passes on upstream's and not here.
+// difference is a spec that passes on upstream's, or may do so, and not here.
 type difference struct{ Spec, Reason string }
 
 // fine says whether the suite ran, and each difference has its reason.
@@ -41,8 +42,12 @@ func (r result) line() string {
 	if r.NotRun != "" {
 		return fmt.Sprintf("%-22s %-9s not run: %s", r.Name, r.Version, r.NotRun)
 	}
-	line := fmt.Sprintf("%-22s %-9s %4d specs, %4d pass upstream in %6.1f s, %4d of them here in %6.1f s",
-		r.Name, r.Version, r.Specs, r.PassedUpstream, r.SecondsUpstream, r.PassedHere, r.SecondsHere)
+	upstream := "upstream not run"
+	if !r.Alone {
+		upstream = fmt.Sprintf("%4d pass upstream in %6.1f s", r.PassedUpstream, r.SecondsUpstream)
+	}
+	line := fmt.Sprintf("%-22s %-9s %4d specs, %s, %4d of them here in %6.1f s",
+		r.Name, r.Version, r.Specs, upstream, r.PassedHere, r.SecondsHere)
 	for _, d := range r.Differences {
 		line += "\n    differs: " + d.Spec + ": " + d.reason()
 	}
@@ -60,7 +65,7 @@ func (d difference) reason() string {
 }
 
 // merge puts the rows into the file, in place of those of the same name, in the order of names, and makes the page of all
-// rows. Two at once: one waits for the other.
+// rows. A row of one side does not replace one of both of the same version. Two at once: one waits for the other.
 func merge(file, pageFile string, rows []result) error {
 	folder, err := os.Open(filepath.Dir(file))
 	if err != nil {
@@ -75,6 +80,9 @@ func merge(file, pageFile string, rows []result) error {
 		return err
 	}
 	for _, row := range rows {
+		if slices.ContainsFunc(all, func(old result) bool { return row.knowsLess(old) }) {
+			continue
+		}
 		all = slices.DeleteFunc(all, func(old result) bool { return old.Name == row.Name })
 		all = append(all, row)
 	}
@@ -87,6 +95,11 @@ func merge(file, pageFile string, rows []result) error {
 		return err
 	}
 	return os.WriteFile(pageFile, []byte(page(all)), 0o644)
+}
+
+// knowsLess says whether the old row has both sides of what the new one has one of.
+func (r result) knowsLess(old result) bool {
+	return old.Name == r.Name && old.Version == r.Version && r.Alone && !old.Alone && old.NotRun == ""
 }
 
 // load reads the file; there are no rows if there is none.

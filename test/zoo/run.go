@@ -21,6 +21,9 @@ type zoo struct {
 	log                io.Writer
 }
 
+// alone says that upstream's side is left out.
+func (z zoo) alone() bool { return z.upstream == "" }
+
 // run runs one suite on both sides.
 func (z zoo) run(ctx context.Context, r recipe) (row result) {
 	row = result{Name: r.name, Module: r.module, Version: r.version, Packages: r.packages, Run: r.run, Needs: r.needs}
@@ -41,7 +44,11 @@ func (z zoo) run(ctx context.Context, r recipe) (row result) {
 			return row
 		}
 	}
-	both.fill(&row, r)
+	if z.alone() {
+		both.here.fillAlone(&row, r)
+	} else {
+		both.fill(&row, r)
+	}
 	return row
 }
 
@@ -62,6 +69,9 @@ func (z zoo) runPackage(ctx context.Context, r recipe, module, folder, pkg strin
 		side         *side
 		name, assets string
 	}{{both.upstream, "upstream", z.upstream}, {both.here, "here", z.setpoint}} {
+		if s.assets == "" {
+			continue
+		}
 		t := trial{
 			program: program, dir: filepath.Join(module, pkg), folder: filepath.Join(folder, s.name),
 			assets: s.assets, ginkgo: knowsGinkgo, recipe: r,
@@ -113,6 +123,23 @@ func (p *pair) fill(row *result, r recipe) {
 		row.NotRun = fmt.Sprintf("%d specs pass on upstream's; the recipe expects %d", row.PassedUpstream, r.atLeast)
 	}
 	row.Stopped = p.here.why
+}
+
+// fillAlone counts what does not skip itself here, where upstream's side was left out.
+func (s *side) fillAlone(row *result, r recipe) {
+	row.Alone, row.SecondsHere, row.Stopped = true, seconds(s.took), s.why
+	for _, name := range slices.Sorted(maps.Keys(s.specs)) {
+		switch s.specs[name] {
+		case passed:
+			row.PassedHere++
+		case failed:
+			row.Differences = append(row.Differences, difference{Spec: name, Reason: r.reasons[name]})
+		}
+	}
+	row.Specs = row.PassedHere + len(row.Differences)
+	if row.Specs < r.atLeast {
+		row.NotRun = fmt.Sprintf("%d specs ran; the recipe expects %d", row.Specs, r.atLeast)
+	}
 }
 
 func (p *pair) count(row *result, r recipe, name string) {

@@ -46,6 +46,22 @@ func TestWhatDidNotRunHasNoCounts(t *testing.T) {
 	}
 }
 
+// TestOneSideAlone: what does not skip itself counts, and what fails needs a reason.
+func TestOneSideAlone(t *testing.T) {
+	here := newPair().here
+	here.add("p", specs{"good": passed, "bad": failed, "skips": skipped}, time.Second, "")
+	var row result
+	here.fillAlone(&row, recipe{atLeast: 2})
+	if row.Specs != 2 || row.PassedHere != 1 || !row.Alone || row.SecondsHere != 1 || row.fine() || row.NotRun != "" {
+		t.Errorf("%+v", row)
+	}
+	row = result{}
+	here.fillAlone(&row, recipe{atLeast: 3})
+	if row.NotRun == "" {
+		t.Errorf("%+v", row)
+	}
+}
+
 // TestAModuleThatDoesNotCompile: the row says so in one line.
 func TestAModuleThatDoesNotCompile(t *testing.T) {
 	module := t.TempDir()

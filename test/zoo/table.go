@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -11,7 +12,8 @@ const (
 Suites that others wrote for their own operators and clients, as ` + "`make zoo`" + ` saw them: the same test programs, unchanged, on this program in
 the place of [etcd and kube-apiserver](go-test.md), and on upstream's kube-apiserver and etcd. Only what passes on upstream's counts.
 The page is made by the command from ` + "`test/zoo/results.json`" + `; a suite that has not run has no counts. Times are of whatever the machine
-did beside it, and hold the suite's own waiting; the two sides ran one after the other.
+did beside it, and hold the suite's own waiting; the two sides ran one after the other. Where upstream's side says "not run" it was left
+out (` + "`ALONE=1`" + `), and what does not skip itself here counts.
 `
 
 	columns = `
@@ -42,8 +44,12 @@ func tableRow(r result) string {
 	if r.NotRun != "" {
 		return fmt.Sprintf("| %s | %s | not run | | | | | %s |\n", r.Name, r.Version, escape(r.NotRun))
 	}
-	return fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f | %.1f | %s |\n",
-		r.Name, r.Version, r.Specs, r.PassedHere, r.PassedUpstream, r.SecondsHere, r.SecondsUpstream, escape(r.remark()))
+	passUpstream, secondsUpstream := "not run", "not run"
+	if !r.Alone {
+		passUpstream, secondsUpstream = strconv.Itoa(r.PassedUpstream), fmt.Sprintf("%.1f", r.SecondsUpstream)
+	}
+	return fmt.Sprintf("| %s | %s | %d | %d | %s | %.1f | %s | %s |\n",
+		r.Name, r.Version, r.Specs, r.PassedHere, passUpstream, r.SecondsHere, secondsUpstream, escape(r.remark()))
 }
 
 // remark is the last column.

@@ -54,12 +54,35 @@ func TestMergeReplacesARow(t *testing.T) {
 	}
 }
 
+// TestARowOfOneSideReplacesNoneOfBoth: of the same version, if that one ran.
+func TestARowOfOneSideReplacesNoneOfBoth(t *testing.T) {
+	alone := result{Name: "a", Version: "v2", Alone: true}
+	for name, c := range map[string]struct {
+		old  result
+		want bool
+	}{
+		"both":          {result{Name: "a", Version: "v2"}, true},
+		"one side":      {result{Name: "a", Version: "v2", Alone: true}, false},
+		"not run":       {result{Name: "a", Version: "v2", NotRun: "gone"}, false},
+		"older version": {result{Name: "a", Version: "v1"}, false},
+		"another suite": {result{Name: "b", Version: "v2"}, false},
+	} {
+		if got := alone.knowsLess(c.old); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	ran := result{
 		Name: "a", Version: "v1", Specs: 3, PassedUpstream: 2, PassedHere: 1, SecondsHere: 1, SecondsUpstream: 2,
 		FailUpstream: []string{"x"}, Differences: []difference{{Spec: "y"}},
 	}
 	if got, want := tableRow(ran), "| a | v1 | 3 | 1 | 2 | 1.0 | 2.0 | 1, below; 1 fail upstream |\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	alone := result{Name: "c", Version: "v3", Specs: 2, PassedHere: 2, SecondsHere: 1, Alone: true}
+	if got, want := tableRow(alone), "| c | v3 | 2 | 2 | not run | 1.0 | not run |  |\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	absent := result{Name: "b", Version: "v2", NotRun: "gone|away"}
