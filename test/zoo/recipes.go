@@ -10,4 +10,8 @@ var recipes = []recipe{
 		name: "flux-ssa", module: "github.com/fluxcd/pkg/ssa", version: "v0.78.0",
 		packages: []string{".", "jsondiff"}, atLeast: 256,
 	},
+	{
+		name: "trust-manager", module: "github.com/cert-manager/trust-manager", version: "v0.25.0",
+		packages: []string{"test/integration/bundle", "test/integration/clusterbundle"}, atLeast: 166,
+	},
 }

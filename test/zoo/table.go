@@ -64,9 +64,13 @@ func (r result) remark() string {
 	return strings.Join(told, "; ")
 }
 
-// item tells of what the suite is, and each difference.
+// item tells of what the suite is, and each difference. Packages begin with "./", since they are not of this repository.
 func item(r result) string {
-	packages := "`" + strings.Join(r.Packages, "`, `") + "`"
+	var told []string
+	for _, pkg := range r.Packages {
+		told = append(told, "`"+below(pkg)+"`")
+	}
+	packages := strings.Join(told, ", ")
 	if r.Run != "" {
 		packages += ", tests `" + r.Run + "`"
 	}

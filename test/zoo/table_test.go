@@ -85,6 +85,10 @@ func TestRows(t *testing.T) {
 	if got, want := tableRow(alone), "| c | v3 | 2 | 2 | not run | 1.0 | not run |  |\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	ofModule := result{Name: "d", Module: "example.com/d", Packages: []string{".", "test/x"}}
+	if got, want := item(ofModule), "- **d**: `example.com/d`: `./.`, `./test/x`.\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	absent := result{Name: "b", Version: "v2", NotRun: "gone|away"}
 	if got, want := tableRow(absent), "| b | v2 | not run | | | | | gone\\|away |\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
