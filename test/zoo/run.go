@@ -26,7 +26,7 @@ func (z zoo) alone() bool { return z.upstream == "" }
 
 // run runs one suite on both sides.
 func (z zoo) run(ctx context.Context, r recipe) (row result) {
-	row = result{Name: r.name, Module: r.module, Version: r.version, Packages: r.packages, Run: r.run, Needs: r.needs}
+	row = result{Name: r.name, Module: r.module, Version: r.version, Packages: r.packages, Run: r.run, Needs: r.needs, Alone: z.alone()}
 	folder := filepath.Join(z.work, r.name)
 	if !z.keep {
 		defer os.RemoveAll(folder)
@@ -127,7 +127,11 @@ func (p *pair) fill(row *result, r recipe) {
 
 // fillAlone counts what does not skip itself here, where upstream's side was left out.
 func (s *side) fillAlone(row *result, r recipe) {
-	row.Alone, row.SecondsHere, row.Stopped = true, seconds(s.took), s.why
+	if len(s.why) > 0 {
+		row.NotRun = "here " + strings.Join(s.why, "; ")
+		return
+	}
+	row.SecondsHere = seconds(s.took)
 	for _, name := range slices.Sorted(maps.Keys(s.specs)) {
 		switch s.specs[name] {
 		case passed:

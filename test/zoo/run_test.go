@@ -52,12 +52,28 @@ func TestOneSideAlone(t *testing.T) {
 	here.add("p", specs{"good": passed, "bad": failed, "skips": skipped}, time.Second, "")
 	var row result
 	here.fillAlone(&row, recipe{atLeast: 2})
-	if row.Specs != 2 || row.PassedHere != 1 || !row.Alone || row.SecondsHere != 1 || row.fine() || row.NotRun != "" {
+	if row.Specs != 2 || row.PassedHere != 1 || row.SecondsHere != 1 || row.fine() || row.NotRun != "" {
 		t.Errorf("%+v", row)
 	}
 	row = result{}
 	here.fillAlone(&row, recipe{atLeast: 3})
 	if row.NotRun == "" {
+		t.Errorf("%+v", row)
+	}
+	here.add("q", specs{"good": passed}, time.Second, "takes longer than 1s")
+	row = result{}
+	here.fillAlone(&row, recipe{})
+	if row.NotRun != "here q takes longer than 1s" || row.Specs != 0 || row.fine() {
+		t.Errorf("%+v", row)
+	}
+}
+
+// TestWhatCannotBeFetchedHasOneLine: and knows that it asked for one side.
+func TestWhatCannotBeFetchedHasOneLine(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	row := zoo{work: t.TempDir()}.run(t.Context(), recipe{name: "gone", module: "example.com/gone", version: "v1.0.0"})
+	if !row.Alone || !strings.HasPrefix(row.NotRun, "cannot be fetched: ") {
 		t.Errorf("%+v", row)
 	}
 }
