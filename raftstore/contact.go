@@ -13,12 +13,13 @@ const (
 	contactInterval = time.Second
 	// searchInterval is how often the verdict is looked at while no leader is known.
 	searchInterval = 250 * time.Millisecond
-	// lostWait is how long a request waits at a server that is without a leader already: the leader may be back at
-	// any moment, and who is refused asks again after as long.
-	lostWait = time.Second
-	// electionWait is how long a request goes on waiting that began before: together with contact.LostAfter the five
-	// seconds and two elections of etcd. A write that was sent already has no better place to learn its outcome.
+	// electionWait is how long requests wait at a server from when it is without a leader, those that come then as long as those that
+	// waited before: together with contact.LostAfter the five seconds and two elections of etcd. A write that was sent already has no
+	// better place to learn its outcome.
 	electionWait = 4 * time.Second
+	// lostWait is how long a request waits at least: at a server that has been without a leader for longer, the leader may be back at any
+	// moment, and who is refused asks again after as long.
+	lostWait = time.Second
 )
 
 // Led is a context that ends when this server is without a leader; while it is, one that has ended: reads and writes
@@ -36,13 +37,9 @@ func (s *Store) Leaderless() error {
 // errLeaderless is what a server without a leader answers.
 var errLeaderless = fmt.Errorf("%w: ask another server, or start more of them if no majority runs", ErrNoLeader)
 
-// patience says until when a request may wait that has found no leader: at a server that is without one already for
-// lostWait, else for electionWait from when it is, each time that it is. The function it returns must be called.
+// patience says until when a request may wait that has found no leader: for electionWait from when this server is without one, each time
+// that it is, and for lostWait at least. The function it returns must be called.
 func (s *Store) patience() (over <-chan struct{}, done func()) {
-	if s.contact.Lost() {
-		ctx, cancel := context.WithTimeout(s.ctx, lostWait)
-		return ctx.Done(), cancel
-	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	go func() {
 		for s.ledUntil(ctx) {
@@ -52,8 +49,8 @@ func (s *Store) patience() (over <-chan struct{}, done func()) {
 	return ctx.Done(), cancel
 }
 
-// ledUntil waits until this server has lost its leader, and then for an election; it reports whether there is a leader again. It ends with
-// the context, too.
+// ledUntil waits until this server has lost its leader, and then for an election; it reports whether there was a leader meanwhile. It ends
+// with the context, too.
 func (s *Store) ledUntil(ctx context.Context) bool {
 	select {
 	case <-s.Led().Done():
@@ -61,8 +58,8 @@ func (s *Store) ledUntil(ctx context.Context) bool {
 		return false
 	}
 	select {
-	case <-time.After(electionWait):
-		return !s.contact.Lost()
+	case <-time.After(max(lostWait, electionWait-s.contact.LostFor())):
+		return s.contact.LostFor() < electionWait
 	case <-ctx.Done():
 		return false
 	}

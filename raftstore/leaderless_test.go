@@ -16,6 +16,9 @@ import (
 // may be new, and it looks now and then.
 const noticeMax = contact.LostAfter + 2*time.Second
 
+// electionMax is how long no leader can be elected after that, and requests wait all the same.
+const electionMax = 2 * time.Second
+
 // A follower that the leader does not reach, though both reach the third server, is without a leader: it says so, and
 // refuses within seconds. Before, requests there waited for a minute, and whoever followed changes waited for ever.
 func TestOneCutLinkLeavesAServerWithoutALeader(t *testing.T) {
@@ -79,6 +82,29 @@ func TestLeaderCutOffIsWithoutALeader(t *testing.T) {
 		synctest.Wait()
 		for i := range c.Size() {
 			wantRefused(t, c.Store(i))
+		}
+	})
+}
+
+// TestWhoComesLaterIsNotRefusedSooner: an election takes longer than a server waits before it counts as without a leader. Requests that come
+// then wait for it as those that came before do. Before, they were refused after a second.
+func TestWhoComesLaterIsNotRefusedSooner(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
+		leader := c.Leader()
+		mustPut(t, c.Store(leader), "/k", "v")
+		c.Isolate(leader)
+		one, other := others(leader)[0], others(leader)[1]
+		c.Cut(one, other)
+		c.Cut(other, one)
+		<-c.Store(one).Led().Done()
+		<-c.Store(other).Led().Done()
+		time.AfterFunc(electionMax, func() { c.Mend(one, other) })
+		mustPut(t, c.Store(one), "/k", "w")
+		if got := mustRead(t, c.Store(one), "/k"); got != "w" {
+			t.Errorf("read %q", got)
+		}
+		if err := c.Store(one).Leaderless(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -94,12 +94,12 @@ func (s *Store) confirmRevision(readers int) (uint64, error) {
 		return 0, err
 	}
 	round := s.quorum.begin()
-	if readers >= quorumProofReaders && s.quorum.await(s.ctx, l.Term, round) {
-		return root.Revision, nil
+	if readers < quorumProofReaders || !s.quorum.await(s.ctx, l.Term, round) {
+		if err := s.replica.ConfirmLeader(s.ctx, l.Term); err != nil {
+			return 0, err
+		}
 	}
-	if err := s.replica.ConfirmLeader(s.ctx, l.Term); err != nil {
-		return 0, err
-	}
+	s.contact.Prove()
 	return root.Revision, nil
 }
 

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,17 +21,30 @@ import (
 // leaderlessLog has no leader once led has ended.
 type leaderlessLog struct {
 	*raftstoretest.Local
-	led context.Context
+	led atomic.Pointer[context.Context]
 }
 
-func (l *leaderlessLog) Led() context.Context { return l.led }
+func (l *leaderlessLog) Led() context.Context { return *l.led.Load() }
+
+// electionTime is how long reads wait for a leader.
+const electionTime = 4 * time.Second
+
+// ReadIndex waits for a leader, in vain unless it is led by then.
+func (l *leaderlessLog) ReadIndex(ctx context.Context) (*state.Root, error) {
+	if l.Led().Err() == nil {
+		return l.Local.ReadIndex(ctx)
+	}
+	time.Sleep(electionTime)
+	return l.Local.Root(), context.Cause(l.Led())
+}
 
 // TestClientsWatchesEndWithTheLeader: a server that has none would tell of no change, for ever. What this server
 // follows for itself goes on.
 func TestClientsWatchesEndWithTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		led, lose := context.WithCancelCause(t.Context())
-		log := &leaderlessLog{raftstoretest.NewLocal(state.Options{}), led}
+		log := &leaderlessLog{Local: raftstoretest.NewLocal(state.Options{})}
+		log.led.Store(&led)
 		table := New(log, kinds.NewScheme(), kinds.All()).Table(configMaps)
 		clients := startWatch(t, t.Context(), table, WatchOptions{Led: true, Bookmarks: true})
 		own := startWatch(t, t.Context(), table, WatchOptions{})
@@ -51,8 +65,11 @@ func TestClientsWatchesEndWithTheLeader(t *testing.T) {
 		}
 		_, err := table.Watch(t.Context(), WatchOptions{Led: true, ResourceVersion: "1"})
 		wantNoLeader(t, err)
-		log.led = t.Context()
-		startWatch(t, t.Context(), table, WatchOptions{Led: true})
+		time.AfterFunc(electionTime/2, func() { log.led.Store(new(t.Context())) })
+		began := startWatch(t, t.Context(), table, WatchOptions{Led: true, ResourceVersion: "1"})
+		if got := waiting(began); len(got) > 0 {
+			t.Errorf("one that waited for the leader: %v", got)
+		}
 	})
 }
 

@@ -92,9 +92,8 @@ func (w *watcher) streamingList() bool {
 }
 
 func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
-	led := w.table.store.log.Led()
-	if w.options.Led && led.Err() != nil {
-		return unavailable(context.Cause(led))
+	if err := w.awaitLeader(ctx); err != nil {
+		return err
 	}
 	fromNow := revision == 0
 	noInitial := w.options.SendInitialEvents != nil && !*w.options.SendInitialEvents
@@ -116,6 +115,15 @@ func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
 	if errors.Is(err, errCompacted) {
 		return expired(fmt.Sprintf("too old resource version: %d", revision))
 	}
+	return unavailable(err)
+}
+
+// awaitLeader waits for a leader as long as a read does: a client that is refused lists again.
+func (w *watcher) awaitLeader(ctx context.Context) error {
+	if !w.options.Led || w.table.store.log.Led().Err() == nil {
+		return nil
+	}
+	_, err := w.table.store.log.ReadIndex(ctx)
 	return unavailable(err)
 }
 

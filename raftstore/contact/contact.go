@@ -25,6 +25,7 @@ type Contact struct {
 	mu     sync.Mutex
 	proved time.Time
 	lost   atomic.Bool
+	since  time.Time // of lost
 	led    context.Context
 	lose   context.CancelCauseFunc
 }
@@ -46,6 +47,16 @@ func (c *Contact) Led() context.Context {
 
 // Lost says whether the server is without a leader. It is for those who ask at each request.
 func (c *Contact) Lost() bool { return c.lost.Load() }
+
+// LostFor is how long the server has been without a leader; 0: it has one.
+func (c *Contact) LostFor() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.lost.Load() {
+		return 0
+	}
+	return time.Since(c.since)
+}
 
 // Prove notes that a read was proved just now: the leader answered, or, on the leader, most voters did.
 func (c *Contact) Prove() {
@@ -72,6 +83,7 @@ func (c *Contact) Judge(known bool) (lost bool) {
 	if time.Since(c.proved) < patience(known) || !c.lost.CompareAndSwap(false, true) {
 		return false
 	}
+	c.since = time.Now()
 	c.lose(ErrNoLeader)
 	return true
 }
