@@ -291,7 +291,7 @@ func (c *Cluster) openTrust(addresses []trust.Server) (err error) {
 	switch {
 	case c.trust != nil:
 	case c.config.InMemory:
-		c.trust, err = trust.NewCluster(time.Now())
+		c.trust, err = trust.NewCluster(c.Clock().Now())
 	default:
 		c.trust, err = trust.InitCluster(c.config.DataDir, addresses, time.Now())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
@@ -65,9 +64,9 @@ func (c *Cluster) serving(name string) (config *tls.Config, keep func(context.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	live := &trust.Live{}
+	live := new(trust.Live).By(c.Clock().Now)
 	renew := func() error {
-		id, err := authority.IssueNodeServing(name, c.trust.CA, time.Now())
+		id, err := authority.IssueNodeServing(name, c.trust.CA, c.Clock().Now())
 		if err != nil {
 			return err
 		}
@@ -79,7 +78,7 @@ func (c *Cluster) serving(name string) (config *tls.Config, keep func(context.Co
 	config, err = live.AgentConfig(c.trust.CA.CertPEM())
 	return config, func(ctx context.Context) error {
 		for process.Sleep(ctx, trust.RenewInterval) {
-			if live.NeedsRenewal(time.Now()) {
+			if live.NeedsRenewal(c.Clock().Now()) {
 				if err := renew(); err != nil {
 					return err
 				}

@@ -133,7 +133,7 @@ func newAggregatingServer(t *testing.T) (*Server, *front) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity := aggregation.NewFrontProxy(authorities, nil)
+	identity := aggregation.NewFrontProxy(authorities, nil, time.Now)
 	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
 	remote := aggregation.New(aggregation.Config{
 		Store: config.Storage, Services: dynamic.NewServiceResolver(config.Storage), Codecs: NewCodecs(config.Scheme), Logger: config.Logger,

@@ -65,7 +65,7 @@ func TestWithoutALeaderANodeIsToldToAskAnother(t *testing.T) {
 	config := serverConfig(t, log)
 	config.NodeKeys = auth.NewNodeKeys(config.Storage)
 	bootstrap := auth.NewBootstrapTokens(config.Storage)
-	config.Authenticator = auth.NewJudgedAuthenticator(nil, config.NodeKeys, nil, nil, auth.Bearer(auth.NewTokens(bootstrap, bootstrap)))
+	config.Authenticator = auth.NewJudgedAuthenticator(time.Now, nil, config.NodeKeys, nil, nil, auth.Bearer(auth.NewTokens(bootstrap, bootstrap)))
 	server, _ := startBareServer(t, config)
 	log.lost = true
 	token := httptest.NewRequest(http.MethodGet, "/api/v1/pods", http.NoBody)

@@ -268,7 +268,7 @@ func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
 	if a.proxyAuthorities, err = trust.NewFrontProxyRing(a.config.Trust.CA); err != nil {
 		return err
 	}
-	a.frontProxy = aggregation.NewFrontProxy(a.proxyAuthorities, a.followed[rotation.FrontProxy].closed)
+	a.frontProxy = aggregation.NewFrontProxy(a.proxyAuthorities, a.followed[rotation.FrontProxy].closed, a.config.Clock.Now)
 	resolver := dynamic.NewServiceResolver(a.storage)
 	a.aggregation = aggregation.New(aggregation.Config{
 		Store: a.storage, Services: resolver, Dial: a.dialPods, Certificate: a.frontProxy.Certificate,

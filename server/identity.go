@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -24,7 +23,7 @@ func newIdentity(config Config) (*identity, error) {
 		return nil, err
 	}
 	self.Services = config.PodNetwork.Services
-	keeper, err := trust.NewKeeper(config.Trust, self, time.Now(), config.Logger)
+	keeper, err := trust.NewKeeper(config.Trust, self, config.Clock, config.Logger)
 	if err != nil {
 		return nil, err
 	}

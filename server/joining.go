@@ -35,7 +35,7 @@ func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 		Revoked: func(tokenID, node, keyHash string) error {
 			return a.config.revoked.Revoked(revocation.Identity{User: trust.NodeUser(node), Token: tokenID, Key: keyHash})
 		},
-		Logger: a.config.Logger,
+		Now: a.config.Clock.Now, Logger: a.config.Logger,
 	})}
 }
 

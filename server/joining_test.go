@@ -365,7 +365,7 @@ func (s *site) testFirstToken(t *testing.T) {
 	if _, err := jointoken.Delete(t.Context(), s.client, first.ID()); err != nil {
 		t.Fatal(err)
 	}
-	if err := jointoken.EnsureFirst(t.Context(), s.client, first); err != nil {
+	if err := jointoken.EnsureFirst(t.Context(), s.client, first, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := secrets.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {

@@ -104,7 +104,7 @@ func (s *site) person(t *testing.T, name string) *trust.Identity {
 		t.Fatal(err)
 	}
 	asked := &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}, PublicKey: &key.PublicKey}
-	certPEM, err := s.cluster.CA.Sign(asked, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, x509.KeyUsageDigitalSignature, time.Hour)
+	certPEM, err := s.cluster.CA.Sign(asked, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, x509.KeyUsageDigitalSignature, time.Hour, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"k8s.io/utils/clock"
+
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -13,7 +15,8 @@ import (
 // answerRemoved tells whoever asks that this server was removed, until ctx ends. It opens nothing of what the server has stored.
 func (o *Parsed) answerRemoved(ctx context.Context, cluster *trust.Cluster) error {
 	identity, err := newIdentity(Config{
-		Name: o.Name, Trust: cluster, InitialServers: o.servers, AdvertiseAddress: o.AdvertiseAddress, Cluster: o.cluster, Logger: o.Logger,
+		Name: o.Name, Trust: cluster, InitialServers: o.servers, AdvertiseAddress: o.AdvertiseAddress,
+		Cluster: o.cluster, Clock: clock.RealClock{}, Logger: o.Logger,
 	})
 	if err != nil {
 		return err

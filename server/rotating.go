@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +27,7 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 		Life:    func() string { return a.config.log.Root().Life },
 		Storage: a.storage, Client: client, Locker: trust.Locker{CA: a.config.Trust.CA}, Clock: a.config.Clock, Logger: a.config.Logger,
 		Mechanisms: map[rotation.Kind]rotations.Mechanism{
-			rotation.Serving:    &rotations.Certificates{Issued: keeper.Issued, Renew: keeper.Renew, Now: time.Now},
+			rotation.Serving:    &rotations.Certificates{Issued: keeper.Issued, Renew: keeper.Renew, Now: a.config.Clock.Now},
 			rotation.AccountKey: rotations.KeyRing{Ring: a.config.Trust.AccountKeys, Make: trust.MakeAccountKey},
 			rotation.CA:         a.authorityRing(),
 			rotation.GossipKey: rotations.KeyRing{
@@ -38,7 +37,7 @@ func (a *api) newRotations(client kubernetes.Interface, peer func(name, address 
 			rotation.EncryptionKey: a.sealing,
 			rotation.FrontProxy: rotations.Proxies{
 				KeyRing: rotations.KeyRing{
-					Ring: a.proxyAuthorities, Make: func() ([]byte, string, error) { return trust.MakeFrontProxy(time.Now()) },
+					Ring: a.proxyAuthorities, Make: func() ([]byte, string, error) { return trust.MakeFrontProxy(a.config.Clock.Now()) },
 					Changed: a.tellOfProxies,
 				},
 				IsTold: a.isFrontProxyTold,

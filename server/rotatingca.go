@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -25,9 +24,9 @@ func (a *api) authorityRing() rotations.Mechanism {
 	a.config.revoked.Believe(authority.KeyIDs())
 	return rotations.KeyRing{
 		Ring: authority.Ring(), WasDropped: authority.Dropped,
-		Make: func() ([]byte, string, error) { return trust.MakeAuthority(time.Now()) },
+		Make: func() ([]byte, string, error) { return trust.MakeAuthority(a.config.Clock.Now()) },
 		Changed: func() error {
-			if err := a.config.identity.keeper.FollowAuthorities(time.Now()); err != nil {
+			if err := a.config.identity.keeper.FollowAuthorities(a.config.Clock.Now()); err != nil {
 				return err
 			}
 			a.config.revoked.Believe(authority.KeyIDs())

@@ -24,6 +24,7 @@ type FrontProxy struct {
 	ready <-chan struct{}
 	// changed has room for one, and something in it when Configuration says something else than before.
 	changed chan struct{}
+	now     func() time.Time
 
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -32,8 +33,8 @@ type FrontProxy struct {
 }
 
 // NewFrontProxy has certificates of the authority that is used of several; aggregated servers are told of all.
-func NewFrontProxy(authorities *trust.Ring[trust.ProxyAuthority], ready <-chan struct{}) *FrontProxy {
-	return &FrontProxy{authorities: authorities, ready: ready, changed: make(chan struct{}, 1)}
+func NewFrontProxy(authorities *trust.Ring[trust.ProxyAuthority], ready <-chan struct{}, now func() time.Time) *FrontProxy {
+	return &FrontProxy{authorities: authorities, ready: ready, changed: make(chan struct{}, 1), now: now}
 }
 
 // NoteChange says that there are other authorities. It waits for nobody.
@@ -55,7 +56,7 @@ func (p *FrontProxy) Certificate() (*tls.Certificate, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, authority := time.Now(), p.authorities.Used()
+	now, authority := p.now(), p.authorities.Used()
 	if p.current != nil && now.Sub(p.made) < certificateLifetime && p.by == authority.ID() {
 		return p.current, nil
 	}

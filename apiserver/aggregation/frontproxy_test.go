@@ -20,7 +20,7 @@ func TestNobodyIsToldOfAnAuthorityOfLongAgo(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := make(chan struct{})
-	p := NewFrontProxy(authorities, ready)
+	p := NewFrontProxy(authorities, ready, time.Now)
 	told, err := p.Configuration(ca)
 	if _, says := told[requestHeaderCAs]; says || !errors.Is(err, errNotReady) || told["client-ca-file"] != string(ca.CertPEM()) {
 		t.Errorf("before: %v, %v", told, err)

@@ -183,7 +183,7 @@ func certified(t *testing.T, ca *trust.CA, subject pkix.Name) []*x509.Certificat
 		t.Fatal(err)
 	}
 	asked := &x509.CertificateRequest{Subject: subject, PublicKey: &key.PublicKey}
-	leafPEM, err := ca.Sign(asked, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, x509.KeyUsageDigitalSignature, time.Hour)
+	leafPEM, err := ca.Sign(asked, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, x509.KeyUsageDigitalSignature, time.Hour, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,15 +26,19 @@ type Servers func(chain []*x509.Certificate) bool
 // (trust.Identity.ServerConfig); a request none of them knows must be answered with 401. Only whom servers
 // knows by a certificate is in the servers' group: one who has it in another way is refused.
 func NewAuthenticator(servers Servers, admits func(*http.Request) bool, further ...authenticator.Request) authenticator.Request {
-	return NewJudgedAuthenticator(nil, nil, servers, admits, further...)
+	return NewJudgedAuthenticator(time.Now, nil, nil, servers, admits, further...)
 }
 
 // NewJudgedAuthenticator is NewAuthenticator, but whom judge knows to be revoked is nobody, nor is a node with another key than keys know,
-// or without a Node: it fails with a *revocation.Error, ErrNodeKey or ErrNoNode.
+// or without a Node: it fails with a *revocation.Error, ErrNodeKey or ErrNoNode. Certificates end by now.
 func NewJudgedAuthenticator(
-	judge *revocation.Judge, keys *NodeKeys, servers Servers, admits func(*http.Request) bool, further ...authenticator.Request,
+	now func() time.Time, judge *revocation.Judge, keys *NodeKeys, servers Servers, admits func(*http.Request) bool,
+	further ...authenticator.Request,
 ) authenticator.Request {
-	chain := append([]authenticator.Request{authenticator.RequestFunc(servers.byCertificate)}, further...)
+	byCertificate := func(request *http.Request) (*authenticator.Response, bool, error) {
+		return servers.byCertificate(request, now())
+	}
+	chain := append([]authenticator.Request{authenticator.RequestFunc(byCertificate)}, further...)
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
 		for _, next := range chain {
 			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
@@ -58,12 +62,12 @@ func NewJudgedAuthenticator(
 // byCertificate takes the user from the certificate that the handshake has verified. The
 // chain is not verified again: a signature check for each request costs more than most
 // reads. Expiry is checked, because connections outlive certificates.
-func (servers Servers) byCertificate(request *http.Request) (*authenticator.Response, bool, error) {
+func (servers Servers) byCertificate(request *http.Request, now time.Time) (*authenticator.Response, bool, error) {
 	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 {
 		return nil, false, nil
 	}
 	chain := request.TLS.VerifiedChains[0]
-	if time.Now().After(chain[0].NotAfter) {
+	if now.After(chain[0].NotAfter) {
 		return nil, false, ErrCertificateExpired
 	}
 	connection, _ := request.Context().Value(connectionKey{}).(*connection)

@@ -20,9 +20,11 @@ import (
 
 // Signer makes certificates of the cluster's authority.
 type Signer interface {
-	// Sign certifies the request's key, subject and names for the usages, for life or
+	// Sign certifies the request's key, subject and names for the usages, for life from now or
 	// as long as the authority lives, and returns PEM.
-	Sign(request *x509.CertificateRequest, usages []x509.ExtKeyUsage, keyUsage x509.KeyUsage, life time.Duration) ([]byte, error)
+	Sign(
+		request *x509.CertificateRequest, usages []x509.ExtKeyUsage, keyUsage x509.KeyUsage, life time.Duration, now time.Time,
+	) ([]byte, error)
 }
 
 var requests = reconcile.KindOf[*certificatesv1.CertificateSigningRequest](
@@ -147,7 +149,7 @@ func (c *controller) sign(ctx context.Context, csr *certificatesv1.CertificateSi
 		})
 	} else {
 		extended, usage := usagesOf(csr.Spec.Usages)
-		if csr.Status.Certificate, err = c.authority(csr.Spec.SignerName).Sign(request, extended, usage, c.lifeOf(csr)); err != nil {
+		if csr.Status.Certificate, err = c.authority(csr.Spec.SignerName).Sign(request, extended, usage, c.lifeOf(csr), c.env.Now()); err != nil {
 			return err
 		}
 	}

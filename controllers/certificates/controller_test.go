@@ -28,7 +28,7 @@ import (
 // stamp signs with a word.
 type stamp string
 
-func (s stamp) Sign(request *x509.CertificateRequest, _ []x509.ExtKeyUsage, _ x509.KeyUsage, _ time.Duration) ([]byte, error) {
+func (s stamp) Sign(request *x509.CertificateRequest, _ []x509.ExtKeyUsage, _ x509.KeyUsage, _ time.Duration, _ time.Time) ([]byte, error) {
 	return []byte(string(s) + " " + request.Subject.CommonName), nil
 }
 

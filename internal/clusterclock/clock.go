@@ -47,20 +47,40 @@ func (c *Clock) Advance(d time.Duration, settle func() error) error {
 	return nil
 }
 
-// step adds d or the first part of it, and wakes those whose time has come.
+// Jump lets d pass at once, as for a machine that slept: of a ticker's ticks one comes, and whoever looks how much has passed finds
+// that it stood still. It is for spans of which Advance would make too many steps.
+func (c *Clock) Jump(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pass(d)
+}
+
+// step adds d or the first part of it.
 func (c *Clock) step(d time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step := min(d, stepMax)
-	c.ahead += step
+	c.pass(step)
+	return step
+}
+
+// pass adds d and wakes those whose time has come, in the order of their moments.
+func (c *Clock) pass(d time.Duration) {
+	c.ahead += d
 	now := c.now()
 	c.woken = c.woken[:0]
 	for t := range c.waiting {
-		if t.arm(now) {
+		if !t.at.After(now) {
 			c.woken = append(c.woken, t)
 		}
 	}
-	return step
+	slices.SortFunc(c.woken, func(a, b *timer) int { return a.at.Compare(b.at) })
+	for _, t := range c.woken {
+		t.arm(now)
+	}
+	for t := range c.waiting {
+		t.arm(now)
+	}
 }
 
 // Unseen says whether one that the last step of Advance has woken has not taken notice yet: it has not received the time. One that

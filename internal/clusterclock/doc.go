@@ -7,5 +7,5 @@
 // is sent again) goes by the process's time.
 //
 // It promises that time never goes back, and that whoever waits for a moment is woken when the clock has reached it,
-// whether it got there by itself or by Advance. It is tested with tables in a testing/synctest bubble.
+// whether it got there by itself, by Advance or by Jump. It is tested with tables in a testing/synctest bubble.
 package clusterclock

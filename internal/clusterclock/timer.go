@@ -47,17 +47,16 @@ func (t *timer) stop() (waited bool) {
 }
 
 // arm fires the timer if its moment has come, and else sees to it that it fires then.
-func (t *timer) arm(now time.Time) (fired bool) {
+func (t *timer) arm(now time.Time) {
 	if t.real != nil {
 		t.real.Stop()
 	}
-	if fired = !t.at.After(now); fired {
+	if !t.at.After(now) {
 		t.fire(now)
 	}
 	if _, waits := t.clock.waiting[t]; waits {
 		t.real = time.AfterFunc(t.at.Sub(now), t.look)
 	}
-	return fired
 }
 
 // look is called when the process's time has led to the moment, unless the clock was advanced meanwhile.
@@ -79,7 +78,5 @@ func (t *timer) fire(now time.Time) {
 		delete(t.clock.waiting, t)
 		return
 	}
-	for !t.at.After(now) {
-		t.at = t.at.Add(t.every)
-	}
+	t.at = t.at.Add((now.Sub(t.at)/t.every + 1) * t.every)
 }

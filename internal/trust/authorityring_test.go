@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/setpoint-io/setpoint/internal/trust/tokens"
 )
 
@@ -20,7 +22,7 @@ import (
 func TestTheAuthorityIsReplaced(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	cluster := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
-	keeper := must[*Keeper](t)(NewKeeper(cluster, testServer, now, slog.New(slog.DiscardHandler)))
+	keeper := must[*Keeper](t)(NewKeeper(cluster, testServer, clock.RealClock{}, slog.New(slog.DiscardHandler)))
 	api := must[*tls.Config](t)(keeper.Live().ServerConfig())
 	_, encryption, err := cluster.CA.EncryptionKey()
 	if err != nil {

@@ -7,6 +7,10 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 )
 
 const (
@@ -28,6 +32,7 @@ type Keeper struct {
 	cluster *Cluster
 	server  Server
 	live    *Live
+	clock   clock.Clock
 	log     *slog.Logger
 	// mu keeps one renewal of the server's certificate from another.
 	mu sync.Mutex
@@ -35,13 +40,16 @@ type Keeper struct {
 
 // NewKeeper takes the server's certificate from the trust folder. One that has ended
 // while the server was off is made anew.
-func NewKeeper(cluster *Cluster, server Server, now time.Time, log *slog.Logger) (*Keeper, error) {
-	id, err := cluster.Server(server, now)
+func NewKeeper(cluster *Cluster, server Server, clock clock.Clock, log *slog.Logger) (*Keeper, error) {
+	id, err := cluster.Server(server, clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	live, err := NewLive(id)
-	return &Keeper{cluster: cluster, server: server, live: live, log: log}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Keeper{cluster: cluster, server: server, live: live.By(clock.Now), clock: clock, log: log}, nil
 }
 
 // Live is the server's identity.
@@ -52,7 +60,7 @@ func (k *Keeper) Live() *Live { return k.live }
 func (k *Keeper) Run(ctx context.Context) {
 	var warned time.Time
 	for {
-		now, pause := time.Now(), RenewInterval
+		now, pause := k.clock.Now(), RenewInterval
 		if err := k.renew(now); err != nil {
 			k.log.Error("certificates were not renewed", "nextTry", RenewRetryInterval, "err", err)
 			pause = RenewRetryInterval
@@ -61,10 +69,8 @@ func (k *Keeper) Run(ctx context.Context) {
 			k.warn(now)
 			warned = now
 		}
-		select {
-		case <-ctx.Done():
+		if !clusterclock.Wait(ctx, k.clock, pause) {
 			return
-		case <-time.After(pause):
 		}
 	}
 }

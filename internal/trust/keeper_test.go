@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // TestServersRenewForYears: the certificates of a server that is never restarted, and of
@@ -165,7 +167,7 @@ func certified(t *testing.T, dir string, self Server, issued time.Time) (*Keeper
 		t.Fatal(err)
 	}
 	log := &logText{}
-	s, err := NewKeeper(trust, self, time.Now(), slog.New(slog.NewTextHandler(log, nil)))
+	s, err := NewKeeper(trust, self, clock.RealClock{}, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,10 @@ var errNoCertificate = errors.New("this node has no certificate to serve with ye
 // Live is an identity that is renewed while the process runs: each new connection shows
 // the newest certificate. Those that exist go on with the one they began with. It is
 // safe for concurrent use.
-type Live struct{ current atomic.Pointer[held] }
+type Live struct {
+	current atomic.Pointer[held]
+	now     func() time.Time // nil: the process's
+}
 
 type held struct {
 	id *Identity
@@ -30,6 +33,12 @@ type held struct {
 func NewLive(id *Identity) (*Live, error) {
 	l := &Live{}
 	return l, l.Renew(id)
+}
+
+// By makes the connections judge the other side's certificate by another time than the process's. It is called before the first of them.
+func (l *Live) By(now func() time.Time) *Live {
+	l.now = now
+	return l
 }
 
 // Renew makes new connections show another identity, and believe its authorities.
@@ -138,7 +147,7 @@ func following(make func() (*tls.Config, error), which func(*held) *tls.Certific
 		}
 		return nil, errNoCertificate
 	}
-	config.Certificates = nil
+	config.Certificates, config.Time = nil, l.now
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return newest() }
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return newest() }
 	return config, nil

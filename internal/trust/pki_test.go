@@ -70,7 +70,7 @@ func TestShortCertificatesBeginNow(t *testing.T) {
 	text := must[[]byte](t)(NewNodeRequest("n", must[[]byte](t)(NewKey())))
 	request := must[*x509.CertificateRequest](t)(parseRequest(text))
 	for life, most := range map[time.Duration]time.Duration{time.Minute: 6 * time.Second, time.Hour: 5 * time.Minute, leafValidity: 5 * time.Minute} {
-		signed := must[[]byte](t)(ca.Sign(request, nil, 0, life))
+		signed := must[[]byte](t)(ca.Sign(request, nil, 0, life, time.Now()))
 		certificate := must[*x509.Certificate](t)(ParseCertificate(signed))
 		if age := now.Sub(certificate.NotBefore).Round(5 * time.Second); age > most.Round(5*time.Second) || age < 0 {
 			t.Errorf("of %s: it begins %s ago, want at most %s", life, age, most)

@@ -104,7 +104,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 	a.accounts = tokens.NewAuthenticator(a.Issuer, c.Storage)
 	bearer := auth.JudgedTokens(c.Revoked, auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured))
 	a.Authenticator = auth.NewJudgedAuthenticator(
-		c.Revoked, a.NodeKeys, c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer),
+		c.Storage.Now, c.Revoked, a.NodeKeys, c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer),
 	)
 	a.Authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
 	rules, err := a.askWebhooks(c)

@@ -121,7 +121,9 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 		group.Go(func() error { return c.keepServerPods(ctx, client) })
 	}
 	group.Go(func() error {
-		c.until(ctx, "the join token", func(ctx context.Context) error { return jointoken.EnsureFirst(ctx, client, c.Trust.NodeToken) })
+		c.until(ctx, "the join token", func(ctx context.Context) error {
+			return jointoken.EnsureFirst(ctx, client, c.Trust.NodeToken, c.Clock.Now())
+		})
 		return nil
 	})
 	group.Go(func() error {

@@ -63,6 +63,8 @@ type HandlerConfig struct {
 	Services []netip.Prefix
 	// Servers are all servers of the cluster at this moment: no node gets their names.
 	Servers func() []trust.Server
+	// Now is the time by which certificates are made and end; nil: the process's.
+	Now func() time.Time
 	// Logger gets every machine that joins or is refused. Nil: they are not logged.
 	Logger *slog.Logger
 }
@@ -95,7 +97,7 @@ func (h *handler) certify(r *http.Request, asked *request) (answer response, err
 	if !follows(h.config.Follows) {
 		return answer, errBehind
 	}
-	shown := shownFor(r, asked.NodeName)
+	shown := shownFor(r, asked.NodeName, h.now())
 	var token tokens.Token
 	if shown == nil {
 		if token, err = h.judge(r.Context(), asked.Token); err != nil {
@@ -132,7 +134,7 @@ func (h *handler) certify(r *http.Request, asked *request) (answer response, err
 }
 
 func (h *handler) sign(request *trust.NodeRequest, remote string) (answer response, err error) {
-	now := time.Now()
+	now := h.now()
 	client, err := h.config.Authority.SignNode(request, now)
 	if err != nil {
 		return answer, apierrors.NewInternalError(err)
@@ -149,15 +151,22 @@ func (h *handler) sign(request *trust.NodeRequest, remote string) (answer respon
 	}, nil
 }
 
+func (h *handler) now() time.Time {
+	if h.config.Now == nil {
+		return time.Now()
+	}
+	return h.config.Now()
+}
+
 // shownFor returns the certificate that the connection shows, if it is the node's and
 // still valid: connections outlive certificates.
-func shownFor(r *http.Request, node string) *x509.Certificate {
+func shownFor(r *http.Request, node string, now time.Time) *x509.Certificate {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return nil
 	}
 	leaf := r.TLS.VerifiedChains[0][0]
 	if leaf.Subject.CommonName != trust.NodeUser(node) || !slices.Equal(leaf.Subject.Organization, []string{trust.GroupNodes}) ||
-		time.Now().After(leaf.NotAfter) {
+		now.After(leaf.NotAfter) {
 		return nil
 	}
 	return leaf

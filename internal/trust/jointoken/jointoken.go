@@ -223,7 +223,7 @@ func firstMissing(system *corev1.Namespace) bool {
 
 // EnsureFirst makes the token that `cluster init` wrote good for tokens.Life from
 // the first start of the cluster on. Later starts find its annotation and do nothing.
-func EnsureFirst(ctx context.Context, client kubernetes.Interface, token tokens.Token) error {
+func EnsureFirst(ctx context.Context, client kubernetes.Interface, token tokens.Token, now time.Time) error {
 	if token == (tokens.Token{}) {
 		return nil
 	}
@@ -236,7 +236,7 @@ func EnsureFirst(ctx context.Context, client kubernetes.Interface, token tokens.
 		return nil
 	}
 	wanted := Wanted{TTL: tokens.Life, Nodes: NodesDefault, Description: "written by 'setpoint cluster init'"}
-	secret := secretOf(token, wanted, time.Now())
+	secret := secretOf(token, wanted, now)
 	_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
