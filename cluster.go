@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/podlistener"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"github.com/setpoint-io/setpoint/internal/cpushare"
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -92,6 +93,8 @@ type Config struct {
 	SchedulerConfig string
 	// LocalVolumes makes the class setpoint-local, the default one, whose volumes are on the nodes' disks.
 	LocalVolumes bool
+	// Lessons makes a cluster to learn on, as `setpoint dev`'s: administrators may pause and step its control loops.
+	Lessons bool
 	// Authentication, Encryption and Audit are as the flags of `setpoint server`.
 	Authentication authconfig.Config
 	// AuthorizationFile is an AuthorizationConfiguration: webhooks beside Node and RBAC, as the flag --authorization-config; "": none.
@@ -264,6 +267,9 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			EnabledAdmission: c.config.EnabledAdmission, Logger: c.config.Logger,
 			Cluster: c.settings, Authentication: c.config.Authentication, AuthorizationFile: c.config.AuthorizationFile,
 			Encryption: c.config.Encryption, AuditLog: c.audit,
+		}
+		if c.config.Lessons {
+			config.Pace = &pace.Pace{}
 		}
 		if c.played != nil {
 			config.Liveness, config.DialOutside = c.played, nothingOutside

@@ -32,7 +32,7 @@ func (s *Server) runLoops(ctx context.Context) {
 		Cluster: s.config.Cluster, Port: DefaultPort, APIOnly: s.config.APIOnly, Loops: s.config.Loops,
 		Also:       []func(context.Context) error{api.quota.Keep, api.rotations.Lead, api.atRest.Rewrite, api.typeChecker.Run},
 		ServerPods: s.serverPods(), Parts: s.termParts(),
-		Numbers: api.numbers, Clock: s.config.Clock, Logger: s.config.Logger, Fatal: s.config.Fatal,
+		Numbers: api.numbers, Pace: s.config.Pace, Clock: s.config.Clock, Logger: s.config.Logger, Fatal: s.config.Fatal,
 	}
 	s.wg.Go(func() { term.CheckPodNetwork(ctx, config) })
 	s.wg.Go(func() {

@@ -31,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/cpushare"
 	names "github.com/setpoint-io/setpoint/internal/parts"
@@ -151,6 +152,8 @@ type Config struct {
 	// Intercept, if any, is asked to send each request of the control loops and the scheduler, which user makes, for tests of
 	// what comes of it when one fails.
 	Intercept inprocess.Intercept
+	// Pace lets administrators hold control loops, on clusters to learn on; nil refuses.
+	Pace *pace.Pace
 	// Clock is the time of the cluster, by which objects are stamped and judged and its loops act; nil is the real one. All
 	// servers of a cluster need the same.
 	Clock clock.WithTicker
@@ -400,7 +403,7 @@ func (s *Server) RESTConfig(u user.Info) *rest.Config { return s.api.door.Config
 func (s *Server) Fork(ctx context.Context) (*Memory, error) { return s.log.Fork(ctx) }
 
 // Busy says whether a client of this process waits for an answer of this server, or a loop on it has something to do.
-func (s *Server) Busy() bool { return s.api.door.Busy() || s.api.numbers.Busy() }
+func (s *Server) Busy() bool { return s.api.door.Busy() || s.api.numbers.Busy(s.config.Pace.Paused) }
 
 // Changes are what was stored after a revision and is remembered, oldest first.
 func (s *Server) Changes(after uint64) ([]storage.Recorded, error) {

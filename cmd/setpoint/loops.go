@@ -1,157 +1,18 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"io"
-	"slices"
-	"strconv"
-	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
-	"github.com/setpoint-io/setpoint/server/admin"
-)
-
-const (
-	// loopErrorRunes is how much of an error a row shows, loopSlowestMax how many slow keys.
-	loopErrorRunes = 60
-	loopSlowestMax = 2
-	// loopTroublesMax is how many failing keys and circles stand below the table.
-	loopTroublesMax = 20
+	"github.com/setpoint-io/setpoint/cmd/setpoint/loops"
 )
 
 func newLoops() *cobra.Command {
-	var kubeconfig, output string
-	cmd := &cobra.Command{
-		Use:   "loops",
-		Short: "Show what the control loops do: what waits, fails, is slow or writes in circles",
-		Long: "Show one row for each control loop, those with trouble first, and below them the keys that fail.\n" +
-			"Any server may be asked; the answer is that of the server on which the loops act.\n\n" +
-			"OLDEST is how long the first key waits, RETRIES are since that server's start, WRITES/MIN of the last minute.\n" +
-			"DEPTH of the scheduler are pods to be tried now, FAILING those whose binding was refused.\n" +
-			"SLOWEST are the keys whose passes took longest in the last ten minutes. -o json has all of it.",
-		Example: "  setpoint loops\n  setpoint loops -o json",
+	shell := &loops.Shell{
+		KubeconfigUsage: kubeconfigUsage, OutputUsage: outputUsage, Finish: withSources, AskServers: askServers, Print: printAs,
+		CheckOutput: checkOutput, Escaped: func(w io.Writer) io.Writer { return escaped{w} },
+		Mistake: func(err error) error { return usageError{err} },
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var report admin.LoopsReport
-		err := askServers(cmd.Context(), kubeconfig, statusTimeout, func(ctx context.Context, config *rest.Config) (err error) {
-			report, err = admin.FetchLoops(ctx, config)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return printAs(cmd.OutOrStdout(), output, report, func(w io.Writer) error { return printLoops(escaped{w}, report) })
-	}
-	return withSources(cmd)
-}
-
-func printLoops(w io.Writer, report admin.LoopsReport) error {
-	if report.Server == "" {
-		fmt.Fprintln(w, "no server leads now, so no loop acts")
-		return nil
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "LOOP\tQUEUE\tSERVER\tDEPTH\tOLDEST\tFAILING\tRETRIES\tWRITES/MIN\tLAST ERROR\tSLOWEST")
-	for _, loop := range troublesFirst(report.Loops) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", loop.Loop, loop.Queue, report.Server, loop.Depth, ageOf(loop.Oldest, report.At),
-			len(loop.Failing), loop.Retries, loop.WritesPerMinute, lastError(loop.LastError, report.At), slowestOf(loop.Slowest))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if err := printTroubles(w, report); err != nil {
-		return err
-	}
-	if e := report.Events; e.Lost() > 0 {
-		fmt.Fprintf(w, "\nevents: %d sent, %d lost (%d too many of one object, %d no room, %d refused)\n",
-			e.Sent, e.Lost(), e.Limited, e.Dropped, e.Refused)
-	}
-	return nil
-}
-
-// troublesFirst sorts loops by circles, failing keys and depth; those without are in the order of their names.
-func troublesFirst(loops []numbers.Report) []numbers.Report {
-	sorted := slices.Clone(loops)
-	slices.SortStableFunc(sorted, func(a, b numbers.Report) int {
-		return cmp.Or(
-			cmp.Compare(len(b.Circles), len(a.Circles)), cmp.Compare(len(b.Failing), len(a.Failing)), cmp.Compare(b.Depth, a.Depth),
-			strings.Compare(a.Loop, b.Loop), strings.Compare(a.Queue, b.Queue),
-		)
-	})
-	return sorted
-}
-
-// printTroubles lists the keys that fail and the objects that are written in circles.
-func printTroubles(w io.Writer, report admin.LoopsReport) error {
-	var rows []string
-	for _, loop := range troublesFirst(report.Loops) {
-		for _, circle := range loop.Circles {
-			rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%s\twrites %s in circles\n",
-				loop.Queue, circle.Key, circle.Repeats, untilNext(&circle.Until, report.At), circle.Object))
-		}
-		for _, key := range loop.Failing {
-			rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%s\t%s\n", loop.Queue, key.Key, key.Tries, untilNext(key.Next, report.At), key.Error))
-		}
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	more := len(rows) - loopTroublesMax
-	rows = rows[:min(len(rows), loopTroublesMax)]
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprint(t, "\nQUEUE\tKEY\tTRIES\tNEXT TRY\tERROR\n", strings.Join(rows, ""))
-	if more > 0 {
-		fmt.Fprintf(t, "and %d more, see -o json\n", more)
-	}
-	return t.Flush()
-}
-
-func ageOf(since *time.Time, now time.Time) string {
-	if since == nil {
-		return "-"
-	}
-	return duration.HumanDuration(now.Sub(*since))
-}
-
-// untilNext is how long it takes until the next try.
-func untilNext(next *time.Time, now time.Time) string {
-	switch {
-	case next == nil:
-		return "when it changes"
-	case !next.After(now):
-		return "now"
-	}
-	return "in " + duration.HumanDuration(next.Sub(now))
-}
-
-func lastError(last *numbers.LastError, now time.Time) string {
-	if last == nil {
-		return "-"
-	}
-	text := []rune(last.Error)
-	if len(text) > loopErrorRunes {
-		text = append(text[:loopErrorRunes-1], '…')
-	}
-	return string(text) + " (" + duration.HumanDuration(now.Sub(last.At)) + " ago)"
-}
-
-func slowestOf(keys []numbers.SlowKey) string {
-	var shown []string
-	for _, key := range keys[:min(len(keys), loopSlowestMax)] {
-		if key.Took < time.Millisecond {
-			break
-		}
-		shown = append(shown, cmp.Or(key.Key, "all")+" "+strconv.FormatInt(key.Took.Milliseconds(), 10)+"ms")
-	}
-	return cmp.Or(strings.Join(shown, ", "), "-")
+	return shell.Command()
 }

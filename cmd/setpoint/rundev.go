@@ -71,7 +71,7 @@ func runDev(ctx context.Context, c devConfig) error {
 			rootlessNodes,
 		)
 	}
-	c.OpenToPods = true
+	c.OpenToPods, c.Lessons = true, true
 	c.Logger = slog.New(untilEnd{c.Logger.Handler(), ctx})
 	cluster, err := setpoint.Start(ctx, c.Config)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 )
 
 // Controller is what New of a controller's folder returns, and one line of the list in
@@ -62,6 +63,8 @@ type Env struct {
 	Clock clock.WithTicker
 	// Numbers count what the loops do; nil counts nothing.
 	Numbers *numbers.Ledger
+	// Pace holds loops for who wants to look; nil holds none.
+	Pace *pace.Pace
 	// Logger takes what the controller has to say; nil means silence.
 	Logger *slog.Logger
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
@@ -19,14 +20,22 @@ type Pass struct {
 	Account string
 	// Key tells what the pass is about; nil outside a loop's pass.
 	Key func() string
-	// wrote accounts a write; nil outside a loop's pass.
+	// wrote accounts a write, and did keeps what was done; nil outside a loop's pass.
 	wrote func(object string, said uint64)
+	did   func(line actions.Line)
 }
 
 // Wrote says that a write of the pass was accepted: to which object, and a hash of what was said of it.
 func (p Pass) Wrote(object string, said uint64) {
 	if p.wrote != nil {
 		p.wrote(object, said)
+	}
+}
+
+// Did says what was tried and what came of it.
+func (p Pass) Did(line actions.Line) {
+	if p.did != nil {
+		p.did(line)
 	}
 }
 
@@ -47,19 +56,29 @@ func WithLoop(ctx context.Context, controller string, loop *numbers.Loop, now fu
 	if loop == nil {
 		return ctx
 	}
-	return withPass(ctx, Pass{Controller: controller, wrote: func(string, uint64) { loop.Wrote(now(), "", "", 0) }})
+	return withPass(ctx, Pass{
+		Controller: controller, wrote: func(string, uint64) { loop.Wrote(now(), "", "", 0) }, did: func(line actions.Line) {
+			pass := numbers.Pass{Key: line.About, At: now(), Took: line.Took, Acts: []actions.Line{line.Clipped()}}
+			if line.Done() {
+				pass.Writes = 1
+			}
+			loop.Passed(pass)
+		},
+	})
 }
 
 // withPassOf accounts what is written under the context to this key.
-func (l *loop[K]) withPassOf(ctx context.Context, key K, name func() string) context.Context {
+func (l *loop[K]) withPassOf(ctx context.Context, key K, name func() string, t *tally) context.Context {
 	if l.numbers == nil {
 		return ctx
 	}
-	return withPass(ctx, Pass{Controller: l.cfg.Env.name, Account: l.cfg.Env.account, Key: name, wrote: func(object string, said uint64) {
+	wrote := func(object string, said uint64) {
+		t.wrote()
 		if circle := l.numbers.Wrote(l.cfg.Env.Now(), name(), object, said); circle != nil {
 			l.tellCircle(key, circle)
 		}
-	}})
+	}
+	return withPass(ctx, Pass{Controller: l.cfg.Env.name, Account: l.cfg.Env.account, Key: name, wrote: wrote, did: t.did})
 }
 
 // tellCircle says why the key rests, at its first circle, the second, the fourth and so on.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 )
 
 const (
@@ -108,6 +109,7 @@ type loop[K comparable] struct {
 	queue   workqueue.TypedRateLimitingInterface[K]
 	limiter workqueue.TypedRateLimiter[K]
 	numbers *numbers.Loop // nil if nobody counts
+	gate    *pace.Gate    // nil if nobody may hold it
 	worker  int
 	rested  atomic.Pointer[time.Time] // until when it rests; nil: it does not
 }
@@ -120,7 +122,8 @@ func newLoop[K comparable](cfg ConfigOf[K]) *loop[K] {
 	if l.worker <= 0 {
 		l.worker = DefaultWorkers
 	}
-	l.numbers = cfg.Env.Numbers.Begin(cfg.Env.name, cmp.Or(cfg.Queue, cfg.Name))
+	queue := cmp.Or(cfg.Queue, cfg.Name)
+	l.numbers, l.gate = cfg.Env.Numbers.Begin(cfg.Env.name, queue), cfg.Env.Pace.Gate(queue)
 	l.limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryDelayMin, RetryDelayMax)
 	l.queue = newQueue(cfg.Env.Clock, l.limiter, l.numbers)
 	return l
@@ -182,12 +185,20 @@ func (l *loop[K]) work(ctx context.Context) {
 
 // next handles one key; false means that the queue is closed.
 func (l *loop[K]) next(ctx context.Context) bool {
+	turn, ok := l.gate.Enter(ctx, pace.Turn{})
+	if !ok {
+		return false
+	}
 	key, closed := l.queue.Get()
 	if closed {
 		return false
 	}
 	defer l.queue.Done(key)
 	if ctx.Err() != nil {
+		return true
+	}
+	if !l.gate.Begin(turn) {
+		l.queue.Add(key) // it waits on
 		return true
 	}
 	name := func() string { return fmt.Sprint(key) }
@@ -197,9 +208,11 @@ func (l *loop[K]) next(ctx context.Context) bool {
 		return true
 	}
 	done := l.numbers.Working(begun, name)
-	again, err := l.call(l.withPassOf(ctx, key, name), key)
+	did := &tally{}
+	again, err := l.call(l.withPassOf(ctx, key, name, did), key)
 	ended := l.cfg.Env.Now()
 	done(ended)
+	l.numbers.Passed(did.of(numbers.Pass{Key: name, At: ended, Took: ended.Sub(begun), Err: err}))
 	if l.cfg.Rests {
 		until := ended.Add(min(restFactor*ended.Sub(begun), restMax))
 		l.rested.Store(&until)

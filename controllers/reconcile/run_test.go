@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,10 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 )
 
 // calls records what a Func was called with, and answers from a script.
@@ -255,4 +260,68 @@ func TestCause(t *testing.T) {
 	if uid, rv, ok := CauseFrom(ctx); !ok || uid != "u" || rv != "7" {
 		t.Errorf("got %s@%s %v", uid, rv, ok)
 	}
+}
+
+// TestAHeldLoop begins a pass for each step, of the key that waits longest, and with what is true then; keys stay in its queue, also
+// those that idle workers were waiting for when it was paused.
+func TestAHeldLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		env := &Env{Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler), Numbers: &numbers.Ledger{}, Pace: &pace.Pace{}}
+		var mu sync.Mutex
+		var passes []string
+		add := make(chan string)
+		feed := func(ctx context.Context, queue func(Key)) {
+			for {
+				select {
+				case name := <-add:
+					queue(Key{Name: name})
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+		reconcile := func(_ context.Context, key Key) (time.Duration, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			passes = append(passes, key.Name)
+			return 0, nil
+		}
+		var ended sync.WaitGroup
+		ended.Go(func() { _ = Run(ctx, Config{Name: "test", Reconcile: reconcile, Feeds: []Feed{feed}, Env: env}) })
+		synctest.Wait()
+		gate := env.Pace.Gate("test")
+		gate.Pause()
+		for _, name := range []string{"a", "b", "c", "a"} {
+			add <- name
+			synctest.Wait()
+		}
+		check := func(when string, depth int, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if diff := cmp.Diff(want, passes); diff != "" {
+				t.Errorf("%s: %s", when, diff)
+			}
+			if got := env.Numbers.Reports(time.Now())[0]; got.Depth != depth || got.Passes != uint64(len(want)) || got.Idle != got.Passes {
+				t.Errorf("%s: %+v", when, got)
+			}
+		}
+		check("paused", 3)
+		if !env.Numbers.Busy(func(string) bool { return false }) || env.Numbers.Busy(env.Pace.Paused) {
+			t.Error("who lets time pass waits for a loop that is held")
+		}
+		for i, want := range [][]string{{"a"}, {"a", "b"}} {
+			if err := gate.Step(); err != nil {
+				t.Fatal(err)
+			}
+			check(fmt.Sprintf("step %d", i+1), 2-i, want...)
+		}
+		gate.Resume()
+		check("resumed", 0, "a", "b", "c")
+		gate.Pause()
+		cancel()
+		ended.Wait() // also while it is held
+	})
 }

@@ -171,7 +171,7 @@ func BenchmarkBind(b *testing.B) {
 			s.podChanged(pod)
 		}
 		for range pods {
-			t, _ := s.queue.pop(b.Context())
+			t, _ := s.queue.pop(b.Context(), nil)
 			s.schedule(b.Context(), t)
 		}
 		s.binder.wait()

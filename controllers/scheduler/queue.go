@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
@@ -164,8 +165,8 @@ type task struct {
 func (t task) profile() string { return t.pod.Spec.SchedulerName }
 
 // pop waits for the next pod and hands it out. It reports false when ctx has ended.
-func (q *queue) pop(ctx context.Context) (task, bool) {
-	for ctx.Err() == nil {
+func (q *queue) pop(ctx context.Context, gate *pace.Gate) (task, bool) {
+	for turn, ok := gate.Enter(ctx, pace.Turn{}); ok; turn, ok = gate.Enter(ctx, turn) {
 		t, wait := q.next(q.clock.Now())
 		if t.entry != nil {
 			return t, true

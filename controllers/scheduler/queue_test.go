@@ -109,12 +109,12 @@ func TestQueueBackoffAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := testQueue(nil)
 		q.set(testPod("a", "", ""))
-		failing, _ := q.pop(t.Context())
+		failing, _ := q.pop(t.Context(), nil)
 		for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			start := time.Now()
 			q.retry(failing.entry, errPlaced)
 			q.wake(allEvents) // events do not shorten it
-			failing, _ = q.pop(t.Context())
+			failing, _ = q.pop(t.Context(), nil)
 			if waited := time.Since(start); waited != want*time.Second {
 				t.Errorf("attempt %d came after %v, want %v", failing.entry.refused+1, waited, want*time.Second)
 			}
@@ -216,7 +216,7 @@ func TestQueuePopWaitsAndEnds(t *testing.T) {
 		var got []string
 		go func() {
 			for {
-				popped, ok := q.pop(ctx)
+				popped, ok := q.pop(ctx, nil)
 				if !ok {
 					got = append(got, "end")
 					return

@@ -22,6 +22,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/owners"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
@@ -46,6 +47,8 @@ type Config struct {
 	Serves func(schema.GroupVersionResource) bool
 	// Profiles say which pods are scheduled, and how; zero: upstream's default profile.
 	Profiles profile.Config
+	// Pace holds the scheduler for who wants to look; nil never does.
+	Pace *pace.Pace
 	// Numbers count what the scheduler does; nil counts nothing.
 	Numbers *numbers.Ledger
 	// Clock is what backoffs, conditions and patience go by; nil is the real one.
@@ -115,7 +118,7 @@ func Run(ctx context.Context, cfg Config) error {
 	children.Go(func() { s.report.run(ctx) })
 	children.Go(func() { s.flush(ctx) })
 	for {
-		t, ok := s.queue.pop(ctx)
+		t, ok := s.queue.pop(ctx, cfg.Pace.Gate(queueName))
 		if !ok {
 			break
 		}
@@ -160,6 +163,8 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 		s.binder.start(ctx, t, d)
 	case errors.As(err, &fit):
 		s.queue.park(t.entry, fit.Wakes)
+		name := t.entry.name()
+		s.queue.numbers.Passed(numbers.Pass{Key: func() string { return name }, At: s.queue.clock.Now(), Took: time.Since(t.begun), Err: fit})
 		s.series.Attempted(t.profile(), numbers.Unschedulable, time.Since(t.begun))
 		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
 		if len(d.victims) > 0 {

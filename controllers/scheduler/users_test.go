@@ -25,7 +25,7 @@ func TestAClaimWakesItsUsers(t *testing.T) {
 			q.set(pod)
 		}
 		for range names {
-			task, _ := q.pop(t.Context())
+			task, _ := q.pop(t.Context(), nil)
 			if task.pod.Name == "b" {
 				q.wakeUsers(types.NamespacedName{Namespace: "default", Name: "two"}) // while it is in flight
 			}

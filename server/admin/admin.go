@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -31,6 +32,7 @@ const (
 	statusPath  = "/setpoint.v1.ClusterService/Status"
 	membersPath = "/setpoint.v1.ClusterService/Members"
 	loopsPath   = "/setpoint.v1.ClusterService/Loops"
+	pacePath    = "/setpoint.v1.ClusterService/Pace"
 	whyPath     = "/setpoint.v1.ClusterService/Why"
 	changePath  = "/setpoint.v1.ClusterService/Change"
 	backupPath  = "/setpoint.v1.ClusterService/Backup"
@@ -53,8 +55,9 @@ type Config struct {
 	Encryption   func() *encryption.Status
 	// Backups makes those of this server's schedule, nil without one.
 	Backups *backups.Maker
-	// Numbers count what the loops of this server do. Peer reaches another server.
+	// Numbers count what the loops of this server do, Pace holds them; nil: nobody may. Peer reaches another server.
 	Numbers *numbers.Ledger
+	Pace    *pace.Pace
 	Peer    func(name, address string) (*http.Client, string)
 	// Why explains an object to a caller.
 	Why func(ctx context.Context, caller user.Info, q why.Question) (explain.Answer, error)
@@ -80,6 +83,7 @@ func (a *Admin) Services() []apiserver.Service {
 		{Prefix: statusPath, Handler: answer(func(*http.Request) any { return a.Status() }), Allow: auth.IsServer},
 		{Prefix: membersPath, Handler: answer(func(r *http.Request) any { return a.members(r.Context()) }), Allow: auth.IsServer},
 		{Prefix: loopsPath, Handler: http.HandlerFunc(a.serveLoops), Allow: auth.IsServer},
+		{Prefix: pacePath, Handler: http.HandlerFunc(a.servePace), Allow: auth.IsServer},
 		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk},
 		{Prefix: historyPath, Handler: http.HandlerFunc(a.serveHistory), Allow: mayAsk},
 		{Prefix: diffPath, Handler: http.HandlerFunc(a.serveDiff), Allow: mayAsk},

@@ -25,6 +25,11 @@ type LoopsReport struct {
 	At time.Time `json:"at"`
 	// Loops are sorted by name.
 	Loops []numbers.Report `json:"loops"`
+	// Passes are the last ones that have ended, if they were asked for, oldest first: Next is the number of the one that follows, Missed
+	// are between those that were asked for and the first of these, and forgotten.
+	Passes []numbers.PassReport `json:"passes,omitempty"`
+	Next   uint64               `json:"next,omitempty"`
+	Missed uint64               `json:"missed,omitempty"`
 	// Events are how many the loops made since that server's start, and what became of them.
 	Events numbers.EventReport `json:"events"`
 }
@@ -33,6 +38,8 @@ type LoopsReport struct {
 type loopsQuestion struct {
 	// Here wants the answer of the asked server only: another has found that it leads.
 	Here bool `json:"here,omitempty"`
+	// PassesFrom wants the passes from that number on; nil: none. A number that is larger than Next wants none and learns Next.
+	PassesFrom *uint64 `json:"passesFrom,omitempty"`
 }
 
 // Loops tells of the loops of this server; none act unless it leads.
@@ -40,12 +47,41 @@ func (a *Admin) Loops() LoopsReport {
 	log, now := a.config.Log.Status(), a.config.Storage.Now()
 	return LoopsReport{
 		Server: raftstore.MemberName(log.LeaderID), Term: log.Term, At: now,
-		Loops: a.config.Numbers.Reports(now), Events: a.config.Numbers.Events.Report(),
+		Loops: a.loopsHere(now), Events: a.config.Numbers.Events.Report(),
 	}
 }
 
+// loopsHere are the reports of this server's loops, and which of them are held.
+func (a *Admin) loopsHere(now time.Time) []numbers.Report {
+	reports := a.config.Numbers.Reports(now)
+	for i := range reports {
+		reports[i].Paused, reports[i].Steps = a.config.Pace.State(reports[i].Queue)
+	}
+	return reports
+}
+
+// answerHere is Loops with what else is asked.
+func (a *Admin) answerHere(question loopsQuestion) LoopsReport {
+	report := a.Loops()
+	if from := question.PassesFrom; from != nil {
+		report.Passes, report.Next, report.Missed = a.config.Numbers.PassesSince(*from)
+	}
+	return report
+}
+
 // loopsWhereTheyAct asks the leader, unless this server leads or there is none.
-func (a *Admin) loopsWhereTheyAct(ctx context.Context) (LoopsReport, error) {
+func (a *Admin) loopsWhereTheyAct(ctx context.Context, question loopsQuestion) (LoopsReport, error) {
+	report := LoopsReport{}
+	forwarded := question
+	forwarded.Here = true
+	if elsewhere, err := a.askLeader(ctx, loopsPath, forwarded, &report); elsewhere {
+		return report, err
+	}
+	return a.answerHere(question), nil
+}
+
+// askLeader asks the leader if that is another server, which it reports.
+func (a *Admin) askLeader(ctx context.Context, path string, question, answer any) (elsewhere bool, err error) {
 	log := a.config.Log.Status()
 	for _, member := range log.Servers {
 		if member.ID != log.LeaderID || raftstore.MemberName(member.ID) == log.Name {
@@ -54,18 +90,17 @@ func (a *Admin) loopsWhereTheyAct(ctx context.Context) (LoopsReport, error) {
 		ctx, cancel := context.WithTimeout(ctx, loopsForwardTimeout)
 		defer cancel()
 		client, base := a.config.Peer(raftstore.MemberName(member.ID), member.Address)
-		report := LoopsReport{}
-		if err := call(ctx, client, base+loopsPath, loopsQuestion{Here: true}, &report); err != nil {
-			return report, fmt.Errorf("the loops act on %s, which does not tell: %w", raftstore.MemberName(member.ID), err)
+		if err := call(ctx, client, base+path, question, answer); err != nil {
+			return true, fmt.Errorf("the loops act on %s, which does not tell: %w", raftstore.MemberName(member.ID), err)
 		}
-		return report, nil
+		return true, nil
 	}
-	return a.Loops(), nil
+	return false, nil
 }
 
 // Reports are those of the loops, from the server on which they act.
 func (a *Admin) Reports(ctx context.Context) ([]numbers.Report, error) {
-	report, err := a.loopsWhereTheyAct(ctx)
+	report, err := a.loopsWhereTheyAct(ctx, loopsQuestion{})
 	return report.Loops, err
 }
 
@@ -76,9 +111,9 @@ func (a *Admin) serveLoops(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("want POST with a JSON object: %v", err), http.StatusBadRequest)
 		return
 	}
-	report := a.Loops()
+	report := a.answerHere(question)
 	if !question.Here {
-		if report, err = a.loopsWhereTheyAct(r.Context()); err != nil {
+		if report, err = a.loopsWhereTheyAct(r.Context(), question); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
@@ -91,5 +126,12 @@ func (a *Admin) serveLoops(w http.ResponseWriter, r *http.Request) {
 func FetchLoops(ctx context.Context, config *rest.Config) (LoopsReport, error) {
 	report := LoopsReport{}
 	err := callCluster(ctx, config, loopsPath, loopsQuestion{}, &report)
+	return report, err
+}
+
+// FetchPasses is FetchLoops with the passes from a number on.
+func FetchPasses(ctx context.Context, config *rest.Config, from uint64) (LoopsReport, error) {
+	report := LoopsReport{}
+	err := callCluster(ctx, config, loopsPath, loopsQuestion{PassesFrom: &from}, &report)
 	return report, err
 }

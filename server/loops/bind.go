@@ -35,9 +35,9 @@ func (t BindTap) Bind(ctx context.Context, b *corev1.Binding) error {
 	if err == nil {
 		pass.Wrote(object, maphash.String(seed, b.Target.Name))
 	}
-	if t.Actions != nil {
-		t.Actions.Add(boundLine(ctx, pass, begun, object+" to "+b.Target.Name, err))
-	}
+	line := boundLine(ctx, pass, begun, object+" to "+b.Target.Name, err)
+	pass.Did(line)
+	t.Actions.Add(line)
 	return err
 }
 

@@ -30,9 +30,9 @@ func (t Tap) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil && response.StatusCode/100 == 2 {
 		pass.Wrote(object, said(r.Method, r.Header.Get("Content-Type"), body))
 	}
-	if t.Actions != nil {
-		t.Actions.Add(action(r, pass, begun, object, response, err))
-	}
+	line := action(r, pass, begun, object, response, err)
+	pass.Did(line)
+	t.Actions.Add(line)
 	return response, err
 }
 

@@ -89,7 +89,7 @@ func (c *Config) controllersOnce(ctx context.Context, term uint64, pods podnetwo
 	settings.PodNetwork = pods
 	return controllers.Run(ctx, reconcile.Env{
 		Client: client, Extensions: extensions, Aggregator: aggregatorClient, Metadata: metadataClient, Discovery: discoveryClient, REST: config,
-		Caches: c.Caches, Numbers: c.Numbers, Clock: c.Clock, Logger: c.Parts.Controllers.Logger,
+		Caches: c.Caches, Numbers: c.Numbers, Pace: c.Pace, Clock: c.Clock, Logger: c.Parts.Controllers.Logger,
 	}, controllers.Config{
 		Settings:    settings,
 		APIOnly:     c.APIOnly,
@@ -128,7 +128,7 @@ func (c *Config) runScheduler(ctx context.Context, term uint64) error {
 	}
 	return scheduler.Run(ctx, scheduler.Config{
 		Client: client, Binder: c.binder(client, term),
-		Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers, Clock: c.Clock,
+		Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers, Pace: c.Pace, Clock: c.Clock,
 		Logger: c.Parts.Scheduler.Logger,
 	})
 }

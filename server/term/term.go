@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
@@ -65,8 +66,9 @@ type Config struct {
 	Also []func(ctx context.Context) error
 	// ServerPods are the servers whose parts are shown as pods.
 	ServerPods serverpods.Cluster
-	// Numbers count what the loops do, Parts show it.
+	// Numbers count what the loops do, Parts show it. Pace holds loops while the term lasts; nil holds none.
 	Numbers *numbers.Ledger
+	Pace    *pace.Pace
 	Parts   Parts
 	// Clock is the cluster's time.
 	Clock  clock.WithTicker
@@ -104,6 +106,7 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 		}
 		return err
 	}
+	defer c.Pace.End()
 	c.Storage.AwaitEncryption(ctx)
 	config := c.Door.Config(inprocess.Server, term)
 	config.Transport = loops.Tap{Next: config.Transport, Actions: c.Parts.APIServer.Actions} // the loops below write with this client

@@ -75,7 +75,7 @@ func (l *Line) Append(b []byte) []byte {
 	if l.User != "" {
 		b = add(b, "user", l.User)
 	} else {
-		b = add(add(b, "loop", l.Loop), "object", l.about())
+		b = add(add(b, "loop", l.Loop), "object", l.About())
 	}
 	if l.Wanted.Known {
 		b = add(b, "wanted", l.Wanted.String())
@@ -83,31 +83,43 @@ func (l *Line) Append(b []byte) []byte {
 	if l.Observed.Known {
 		b = add(b, "observed", l.Observed.String())
 	}
-	b = add(b, "done", l.done())
+	b = add(b, "done", l.Did())
 	if l.Took > 0 {
 		b = add(b, "took", l.Took.Round(time.Microsecond).String())
 	}
-	if l.Cause.Name != "" {
-		b = add(b, "because", fmt.Sprintf("%s %s, version %s", l.Cause.Kind, l.Cause.object(), l.Cause.Version))
+	if because := l.Because(); because != "" {
+		b = add(b, "because", because)
 	}
 	return b
 }
 
-// about is what the pass of the loop was about.
-func (l *Line) about() string {
+// Because names the object that led to the action, and its version; empty: it is unknown.
+func (l *Line) Because() string {
+	if l.Cause.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s, version %s", l.Cause.Kind, l.Cause.object(), l.Cause.Version)
+}
+
+// About is what the pass of the loop was about.
+func (l *Line) About() string {
 	if l.Key == nil {
 		return l.Cause.object()
 	}
 	return l.Key()
 }
 
-func (l *Line) done() string {
+// Done reports whether the action was accepted.
+func (l *Line) Done() bool { return l.Failure == "" && (l.Code/100 == 2 || l.Code == 0) }
+
+// Did says what was done, or that it was refused.
+func (l *Line) Did() string {
 	switch {
 	case l.Verb == "":
 		return l.Failure
 	case l.Failure != "":
 		return l.Verb + " " + l.Object + " refused: " + l.Failure
-	case l.Code/100 == 2 || l.Code == 0:
+	case l.Done():
 		return l.Verb + " " + l.Object
 	}
 	return fmt.Sprintf("%s %s refused: %d", l.Verb, l.Object, l.Code)

@@ -59,6 +59,12 @@ func (l *Log) forget() {
 	l.first++
 }
 
+// Clipped is the line with its texts cut to what a Log keeps.
+func (l Line) Clipped() Line {
+	l.clip()
+	return l
+}
+
 // clip cuts what is too long, and returns how many bytes of text are left.
 func (l *Line) clip() int {
 	l.Note = clip.Text(l.Note, noteBytesMax)

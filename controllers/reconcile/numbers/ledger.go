@@ -19,6 +19,8 @@ type Ledger struct {
 	once   sync.Once
 	series *Series // see Series
 
+	passes passes
+
 	mu    sync.Mutex
 	loops map[string]*Loop // by queue
 }
@@ -51,7 +53,7 @@ func (l *Ledger) Begin(controller, queue string) *Loop {
 	}
 	series := l.Series()
 	loop := &Loop{
-		controller: controller, queue: queue, acts: true,
+		controller: controller, queue: queue, acts: true, passes: &l.passes,
 		waited: series.waited.WithLabelValues(queue), worked: series.worked.WithLabelValues(queue),
 	}
 	if before := l.loops[queue]; before != nil {
@@ -81,8 +83,10 @@ func (l *Ledger) Counts(now time.Time) []Counts {
 	return counts
 }
 
-// Busy says whether a key of any loop waits or is worked on. Keys in backoff do not count.
-func (l *Ledger) Busy() bool { return slices.ContainsFunc(l.all(), (*Loop).busy) }
+// Busy says whether a key of any loop waits or is worked on. Keys in backoff do not count, nor those that wait for a loop that is held.
+func (l *Ledger) Busy(held func(queue string) bool) bool {
+	return slices.ContainsFunc(l.all(), func(loop *Loop) bool { return loop.busy(held(loop.queue)) })
+}
 
 func (l *Ledger) all() []*Loop {
 	if l == nil {

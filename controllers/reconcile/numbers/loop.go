@@ -21,6 +21,7 @@ type Loop struct {
 	failing failing
 	writes  rate
 	circles circles
+	passes  *passes // of the Ledger
 
 	waited, worked prometheus.Observer // how long keys did, in seconds
 }
@@ -29,8 +30,8 @@ type Loop struct {
 type Counts struct {
 	Queue string
 	Depth int
-	// Adds, Retries and Circles only grow.
-	Adds, Retries, Circles uint64
+	// Adds, Retries, Circles, Passes and Idle, those of them that found nothing to do, only grow.
+	Adds, Retries, Circles, Passes, Idle uint64
 	// Unfinished is the time that workers have spent on the keys that they have, Longest the longest of them.
 	Unfinished, Longest time.Duration
 	// Failing is how many keys fail, of those that are kept.
@@ -42,7 +43,7 @@ func (l *Loop) inherit(before *Loop) {
 	defer before.mu.Unlock()
 	before.acts = false
 	c := before.counts
-	l.counts = Counts{Adds: c.Adds, Retries: c.Retries, Circles: c.Circles}
+	l.counts = Counts{Adds: c.Adds, Retries: c.Retries, Circles: c.Circles, Passes: c.Passes, Idle: c.Idle}
 }
 
 // End says that the loop's turn is over.
@@ -56,10 +57,10 @@ func (l *Loop) End() {
 	l.failing, l.circles, l.slow, l.working = failing{}, circles{}, slowest{}, nil
 }
 
-func (l *Loop) busy() bool {
+func (l *Loop) busy(held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.counts.Depth > 0 || len(l.working) > 0
+	return l.counts.Depth > 0 && !held || len(l.working) > 0
 }
 
 // Queued counts a key that waits now.

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 )
 
 var start = time.Unix(1_000_000, 0)
@@ -147,5 +151,39 @@ func TestANewTermGoesOnCounting(t *testing.T) {
 	counts := ledger.Counts(start)
 	if len(counts) != 1 || counts[0].Adds != 2 || counts[0].Retries != 1 || counts[0].Depth != 1 || counts[0].Failing != 0 {
 		t.Errorf("%+v", counts)
+	}
+}
+
+func TestTheLastPassesAreKept(t *testing.T) {
+	l := &Ledger{}
+	loop := l.Begin("deployment-controller", "deployment")
+	const more = 5
+	for n := range PassesMax + more {
+		pass := Pass{Key: func() string { return fmt.Sprint(n) }, At: at(float64(n))}
+		if n%2 == 0 {
+			pass.Writes, pass.Acts = 1, []actions.Line{{Verb: "create", Object: "pods n/p", Wanted: actions.Number(1), Observed: actions.Number(0)}}
+		}
+		loop.Passed(pass)
+	}
+	all, next, missed := l.PassesSince(0)
+	if len(all) != PassesMax || all[0].Key != fmt.Sprint(more) || next != PassesMax+more || missed != more {
+		t.Errorf("%d passes from %s, next %d, %d missed", len(all), all[0].Key, next, missed)
+	}
+	last, _, missed := l.PassesSince(next - 2)
+	want := []PassReport{
+		{Loop: "deployment-controller", Queue: "deployment", Key: fmt.Sprint(next - 2), At: at(float64(next - 2))},
+		{
+			Loop: "deployment-controller", Queue: "deployment", Key: fmt.Sprint(next - 1), At: at(float64(next - 1)), Writes: 1,
+			Acts: []Act{{Wanted: "1", Observed: "0", Did: "create pods n/p", Object: "pods n/p"}},
+		},
+	}
+	if diff := cmp.Diff(want, last); diff != "" || missed != 0 || !last[0].Idle() || last[1].Idle() {
+		t.Errorf("%d missed: %s", missed, diff)
+	}
+	if none, again, _ := l.PassesSince(next + 100); len(none) != 0 || again != next {
+		t.Errorf("%d passes of the future, next %d", len(none), again)
+	}
+	if counts := l.Counts(at(0))[0]; counts.Passes != next || counts.Idle != PassesMax/2+more/2 {
+		t.Errorf("%d passes, %d of them idle", counts.Passes, counts.Idle)
 	}
 }

@@ -15,7 +15,13 @@ type Report struct {
 	Depth   int        `json:"depth"`
 	Oldest  *time.Time `json:"oldest,omitempty"`
 	Working int        `json:"working"`
-	// Adds and Retries are since the server's start, WritesPerMinute of the last minute.
+	// Paused: it begins no pass, but for Steps.
+	Paused bool `json:"paused,omitempty"`
+	Steps  int  `json:"steps,omitempty"`
+	// Passes have ended, Idle of them found nothing to do. These, Adds and Retries are since the server's start, WritesPerMinute of the
+	// last minute.
+	Passes          uint64 `json:"passes"`
+	Idle            uint64 `json:"idle"`
 	Adds            uint64 `json:"adds"`
 	Retries         uint64 `json:"retries"`
 	WritesPerMinute int    `json:"writesPerMinute"`
@@ -44,7 +50,7 @@ func (l *Loop) Report(now time.Time) (report Report, acts bool) {
 	}
 	report = Report{
 		Loop: l.controller, Queue: l.queue, Depth: l.counts.Depth, Oldest: timeOrNil(l.oldest), Working: len(l.working),
-		Adds: l.counts.Adds, Retries: l.counts.Retries, WritesPerMinute: l.writes.lastMinute(now),
+		Adds: l.counts.Adds, Passes: l.counts.Passes, Idle: l.counts.Idle, Retries: l.counts.Retries, WritesPerMinute: l.writes.lastMinute(now),
 		Failing: l.failing.sorted(), Slowest: slices.Clone(l.slow.keys), Circles: l.circles.list(now),
 	}
 	slices.SortFunc(report.Circles, func(a, b Circle) int { return strings.Compare(a.Object, b.Object) })

@@ -1,0 +1,13 @@
+// Package pace holds the control loops of one server for people who want to look: it pauses a loop, lets one pass of it through, and has
+// it go on.
+//
+// It owns the Pace, which has a Gate for each queue. Whoever runs passes (reconcile.Run, the scheduler) asks the Gate of its queue before
+// each; package server/admin orders. Only a server that was made for learning has a Pace; a nil Pace has nil Gates, which let everything
+// through without a lock.
+//
+// It promises: a paused loop begins no pass but those that steps allow, each step at most one; a pass that has begun is not held; a pause
+// is in memory alone and ends with the term of the leader (End), so that it reaches no other server, start or cluster. What waits stays
+// in its queue, and passes read what is true when they begin.
+//
+// Tests run in synctest bubbles.
+package pace
