@@ -95,12 +95,15 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 		text = cmd.Short
 	}
 	b.WriteString(inMarkdown(strings.TrimSpace(text)) + "\n")
-	if cmd.HasSubCommands() {
-		for _, child := range cmd.Commands() {
-			describe(b, child)
-		}
-		return
+	if !cmd.HasSubCommands() || cmd.Example != "" { // a group alone does nothing
+		describeUse(b, cmd)
 	}
+	for _, child := range cmd.Commands() {
+		describe(b, child)
+	}
+}
+
+func describeUse(b *strings.Builder, cmd *cobra.Command) {
 	fmt.Fprintf(b, "\n```\n%s\n", cmd.UseLine())
 	if cmd.Example != "" {
 		fmt.Fprintf(b, "\n%s\n", strings.TrimRight(cmd.Example, "\n"))
