@@ -26,7 +26,7 @@ export function loopsView(main) {
   });
   show(main,
     el('section', { 'aria-label': 'Loops', className: 'half scroll' }, view.head, table(
-      ['Loop', 'Wanted', 'Observed', 'Difference', 'Act', 'When', 'Waiting', 'Working', 'Passes/s', 'Writes/min', 'Failing', 'Last error'], view.loops)),
+      ['Loop', 'Wanted', 'Observed', 'Difference', 'Act', 'When', 'Waiting', 'Working', 'Passes/s', 'Idle/s', 'Writes/min', 'Failing', 'Last error'], view.loops)),
     el('section', { 'aria-label': 'Acts', className: 'half scroll' },
       el('div', { className: 'bar' }, el('label', { for: 'filter' }, 'Only acts with'), filter, pause, view.count),
       table(['Time', 'Loop', 'About', 'Wanted', 'Observed', 'Difference', 'Act', 'Took', 'Because of'], view.acts)));
@@ -115,30 +115,31 @@ function paintLoops(view) {
   if (focused) view.loops.querySelector(`[data-loop="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
-// Those with trouble stand first, then those that have acted.
-const troublesFirst = (view) => (a, b) => (b.circles?.length ?? 0) - (a.circles?.length ?? 0) || (b.failing?.length ?? 0) - (a.failing?.length ?? 0) ||
+// Those that are paused stand first, then those with trouble, then those that have acted.
+const troublesFirst = (view) => (a, b) => (b.paused ?? false) - (a.paused ?? false) ||
+  (b.circles?.length ?? 0) - (a.circles?.length ?? 0) || (b.failing?.length ?? 0) - (a.failing?.length ?? 0) ||
   b.depth - a.depth || view.last.has(b.loop) - view.last.has(a.loop) ||
   a.loop.localeCompare(b.loop) || a.queue.localeCompare(b.queue);
 
 function loopRow(view, loop) {
   const last = view.last.get(loop.loop), chosen = view.chosen === loop.loop;
   const name = el('button', { type: 'button', className: 'plain', title: loop.queue, 'aria-pressed': String(chosen) },
-    loop.loop === loop.queue || loop.loop === `${loop.queue}-controller` ? loop.loop : `${loop.loop} · ${loop.queue}`);
+    (loop.loop === loop.queue || loop.loop === `${loop.queue}-controller` ? loop.loop : `${loop.loop} · ${loop.queue}`) + (loop.paused ? ' (paused)' : ''));
   name.dataset.loop = `${loop.loop}/${loop.queue}`;
   const failing = loop.failing?.length ?? 0;
   return el('tr', { className: `${chosen ? 'chosen' : ''} ${failing || loop.circles?.length ? 'trouble' : ''}` },
     el('th', { scope: 'row' }, name), gap(last),
     el('td', { className: 'long', title: last?.done ?? '' }, last ? last.done : ''), el('td', {}, last ? `${ago(last.at)} ago` : ''),
-    [loop.depth, loop.working, passes(view, loop), loop.writesPerMinute, failing].map((n) => el('td', { className: 'number' }, String(n))),
+    [loop.depth, loop.working, aSecond(view, loop, 'passes'), aSecond(view, loop, 'idle'), loop.writesPerMinute, failing].map((n) => el('td', { className: 'number' }, String(n))),
     el('td', { className: 'short', title: loop.lastError?.error ?? '' },
       loop.circles?.length ? `writes ${loop.circles[0].object} in circles` : loop.lastError ? loop.lastError.error : ''));
 }
 
-// passes are how many keys a second were added to the loop's queue since the report before: most passes find nothing to do.
-function passes(view, loop) {
+// aSecond is how many passes of the loop ended a second since the report before; idle ones have found nothing to do.
+function aSecond(view, loop, what) {
   const before = view.before?.loops.find((l) => l.loop === loop.loop && l.queue === loop.queue);
   const seconds = (new Date(view.report.at) - new Date(view.before?.at)) / 1000;
-  return before && seconds > 0 && loop.adds >= before.adds ? ((loop.adds - before.adds) / seconds).toFixed(1) : '';
+  return before && seconds > 0 && loop[what] >= before[what] ? ((loop[what] - before[what]) / seconds).toFixed(1) : '';
 }
 
 function gap(action) {
