@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test long race check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test long race check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep ui-test metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -117,6 +117,9 @@ sweep: ## every fault at every write of the controllers' scenarios, as a table: 
 
 what-if: ## generated situations, each asked of setpoint what-if and then done for real, as a table: SITUATIONS=100
 	SETPOINT_SITUATIONS=$(or $(SITUATIONS),100) $(GO) test -count=1 -timeout 60m -v -run '^TestReality$$' ./cmd/setpoint/whatif
+
+ui-test: build ## the page of `setpoint ui` in Debian's Chromium (apt install chromium), on simulated nodes: SHOTS=folder for pictures
+	SETPOINT=$(abspath $(BIN)) SETPOINT_SHOTS=$(abspath $(SHOTS)) $(GO) -C test/ui test -count=1 -v -timeout 20m .
 
 metrics: ## the rules of kubernetes-mixin, asked by Prometheus' own engine of a running server
 	cd test/metrics && $(GO) test -count=1 -v .
