@@ -102,5 +102,5 @@ func (r *request) byAuthority(ca *trust.CA, u *User) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ca.Sign(parsed, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, x509.KeyUsageDigitalSignature, u.Life)
+	return ca.Sign(parsed, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, x509.KeyUsageDigitalSignature, u.Life, time.Now())
 }
