@@ -50,8 +50,11 @@ func (s *Store) decide() bool {
 			s.cfg.Fatal(err)
 			return false
 		}
-		if b = s.replica.Beginning(); b.Undecided() && !s.pause(start) { // others were first, and their record is in the same folder
-			return false
+		if b = s.replica.Beginning(); b.Undecided() {
+			s.cfg.Logger.Info("others have founded the cluster at the same moment, as the record in the trust folder says: asking them")
+			if !s.pause(start) {
+				return false
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package raftstore_test
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,48 +216,58 @@ func TestFoundersMayShareATrustFolder(t *testing.T) {
 	})
 }
 
-// secondAtOnce is a shared trust folder in which others are the first: a server that founds reads the record twice at one
-// time, when it decides and when it writes, and the second time there is one.
-type secondAtOnce struct {
-	raftstoretest.TrustFolder
-	last    time.Time
-	planted bool
+// later is a server's view of a shared trust folder. A server that founds reads the record twice at one time, when it decides and when it
+// writes: here the second read comes later.
+type later struct {
+	*raftstoretest.TrustFolder
+	by   time.Duration
+	last time.Time
 }
 
-func (f *secondAtOnce) Load() ([]byte, error) {
-	now := time.Now()
-	if now.Equal(f.last) && !f.planted {
-		f.planted = true
-		if err := f.Save([]byte(`{"founders": {"server-1": "another", "server-2": "another"}}`)); err != nil {
-			return nil, err
-		}
+func (f *later) Load() ([]byte, error) {
+	if time.Now().Equal(f.last) {
+		time.Sleep(f.by)
 	}
-	f.last = now
+	f.last = time.Now()
 	return f.TrustFolder.Load()
 }
 
-// TestWhoIsSecondToFoundWaits, and takes part under its own name, for it has not voted.
-func TestWhoIsSecondToFoundWaits(t *testing.T) {
+// TestTwoMajoritiesAtOnce: of three servers each sees another majority, and two of them found the cluster at the same time, with one
+// record. The second has not voted: it takes part under its own name all the same, and so does who was counted by the first.
+func TestTwoMajoritiesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var shared secondAtOnce
+		var shared raftstoretest.TrustFolder
+		// Both decide before server 2 writes, and server 1 writes last.
+		writes := map[string]time.Duration{"server-1": 400 * time.Millisecond, "server-2": 200 * time.Millisecond}
 		c := raftstoretest.NewCluster(t, 3, func(cfg *raftstore.Config) {
-			if cfg.Name == "server-1" {
-				cfg.Founded = &shared
-			}
+			cfg.Founded = &later{TrustFolder: &shared, by: writes[cfg.Name]}
 		})
 		defer c.Close()
-		c.Restart(0)
-		c.Restart(1)
-		time.Sleep(noteTime)
-		if status := c.Store(0).Status(); !shared.planted || c.Fatal(0) != nil || status.Phase != "fresh" {
-			t.Fatalf("planted %v, %v, phase %s", shared.planted, c.Fatal(0), status.Phase)
+		// Server 1 counts 3, server 2 counts 1, server 3 nobody.
+		for _, cut := range [][2]int{{0, 1}, {1, 2}, {2, 0}, {2, 1}} {
+			c.Refuse(cut[0], cut[1])
 		}
-		c.Stop(0)
-		shared.Forget()
-		c.Restart(0)
-		c.Restart(2) // which nobody counted
-		if id := idOf(t, settled(t, c, 3), "server-1"); id != "server-1" {
-			t.Errorf("server-1 takes part as %s", id)
+		for i := range 3 {
+			c.Restart(i)
+		}
+		time.Sleep(noteTime)
+		record, err := shared.Load()
+		if err != nil || !strings.Contains(string(record), `"server-2": "`) || strings.Contains(string(record), `"server-3": "`) {
+			t.Fatalf("not the race that is played here: %v, %s", err, record)
+		}
+		for i := range 3 {
+			if err := c.Fatal(i); err != nil {
+				t.Fatalf("%s: %v", c.Name(i), err)
+			}
+		}
+		for _, cut := range [][2]int{{0, 1}, {1, 2}, {2, 0}, {2, 1}} {
+			c.Allow(cut[0], cut[1])
+		}
+		members := settled(t, c, 3)
+		for _, name := range []string{"server-1", "server-2"} {
+			if id := idOf(t, members, name); id != name {
+				t.Errorf("%s takes part as %s", name, id)
+			}
 		}
 	})
 }
