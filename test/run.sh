@@ -45,9 +45,13 @@ finish() {
 trap finish EXIT
 export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
 CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
-# Most packages share a program with others of their tree: a link takes as long as many a test.
-together=$again_dir/together
-CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$together" ./test/together || exit 1
+# Most packages share a program with others of their tree: a link takes as long as many a test. Each has its own where all runs in full,
+# so that none rests on what another imports, and with flags that only go test knows.
+together=
+if ((${#forms[@]} > 0)) && [[ -z ${TEST_FLAGS:-} ]]; then
+  together=$again_dir/together
+  CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$together" ./test/together || exit 1
+fi
 
 # Asked the same way everywhere, without the race detector, vet uses what is built for
 # bin/setpoint; go test need not have it look again.
@@ -94,6 +98,7 @@ clients() {
   local status=0
   (cd test/clients && vet ./...) || status=1
   (cd test/envtest && vet ./...) || status=1
+  (cd test/ui && vet .) || status=1
   (cd test/operators && vet . && plain -count=1 -vet=off -run '^TestPages' -- .) || status=1
   return "$status"
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +141,16 @@ func TestCut(t *testing.T) {
 	for _, bad := range [][]string{nil, {"-race"}, {"-race", "--"}} {
 		if _, _, found := cut(bad); found {
 			t.Errorf("%v is taken", bad)
+		}
+	}
+}
+
+// TestNotAllWereRun: with another exit than that of tests that fail, something was not run, whatever was.
+func TestNotAllWereRun(t *testing.T) {
+	for code, wantErr := range map[string]bool{"0": false, "1": false, "2": true} {
+		seen, err := follow(io.Discard, exec.Command("sh", "-c", "exit "+code))
+		if (err != nil) != wantErr || (seen.exit != "") != (code == "1") {
+			t.Errorf("exit %s: %v, %+v", code, err, seen)
 		}
 	}
 }

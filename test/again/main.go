@@ -33,6 +33,8 @@ const (
 	failuresMax = 10
 	// neededVariable names the file that collects what needed another run.
 	neededVariable = "NEEDED_ANOTHER_RUN"
+	// testsFailed is how go test exits if tests failed or did not compile. With another code not all of them were run.
+	testsFailed = 1
 	// togetherVariable names what is run in the place of go test -json, the first time.
 	togetherVariable = "TOGETHER"
 	// chanceFile is where tests that needed another run are written down, below the root of the repository.
@@ -87,7 +89,7 @@ func follow(out io.Writer, cmd *exec.Cmd) (outcome, error) {
 	}
 	seen, readErr := read(bufio.NewReader(pipe), out)
 	err = cmd.Wait()
-	if _, failed := errors.AsType[*exec.ExitError](err); failed {
+	if failed, is := errors.AsType[*exec.ExitError](err); is && failed.ExitCode() == testsFailed {
 		seen.exit, err = err.Error(), nil
 	}
 	return seen, errors.Join(readErr, err)

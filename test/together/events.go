@@ -34,18 +34,22 @@ func (l *lines) copyFrom(r io.Reader) error {
 	}
 }
 
-// copyEvents passes on the events of one package but for the last, which it returns. A program that ended well has failed all the same
-// if it did not say that its tests passed: one of them has called os.Exit(0).
-func (l *lines) copyEvents(r io.Reader) (last event, err error) {
+// copyEvents passes on the events of one package but for the last, which it returns; ended is called when its tests have ended. A program
+// that ended well has failed all the same if it did not say that its tests passed: one of them has called os.Exit(0). So has one whose
+// output did not end.
+func (l *lines) copyEvents(r io.Reader, ended func()) (last event, err error) {
 	passed := false
 	for decoder := json.NewDecoder(r); ; {
 		var next event
-		if err := decoder.Decode(&next); errors.Is(err, io.EOF) {
+		if err := decoder.Decode(&next); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			break
 		} else if err != nil {
 			return event{}, err
 		}
-		passed = passed || next.Test == "" && next.Output == "PASS\n"
+		if next.Test == "" && (next.Output == "PASS\n" || next.Output == "FAIL\n") {
+			passed = next.Output == "PASS\n"
+			ended()
+		}
 		if last.Action != "" {
 			if err := l.event(last); err != nil {
 				return event{}, err
@@ -53,11 +57,14 @@ func (l *lines) copyEvents(r io.Reader) (last event, err error) {
 		}
 		last = next
 	}
-	if !passed {
-		last.Action = "fail"
+	if !passed || last.Action != "pass" {
+		if last.Action == "output" {
+			err = l.event(last)
+		}
+		last.Action, last.Output = "fail", ""
 	}
 	if last.Test != "" { // the program ended within a test
-		err = l.event(last)
+		err = errors.Join(err, l.event(last))
 		last.Test = ""
 	}
 	return last, err

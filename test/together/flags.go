@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // options are what the flags of go test say.
@@ -12,12 +13,21 @@ type options struct {
 	build  []string // for go build
 	run    []string // for a program of tests
 	exec   []string // a command before each program
+	race   []string // -race, for go list
 	atOnce int      // -p
+	// timeout is the programs' own; ioGrace is how long what a program has started may hold its output open once its tests have ended, as
+	// with go test.
+	timeout, ioGrace time.Duration
 }
+
+const (
+	// timeoutUsual is that of go test, and ioGraceUsual its wait for output.
+	timeoutUsual, ioGraceUsual = 10 * time.Minute, time.Minute
+)
 
 // parse understands the flags that test/run.sh gives.
 func parse(flags []string) (options, error) {
-	o := options{atOnce: 1}
+	o := options{atOnce: 1, timeout: timeoutUsual, ioGrace: ioGraceUsual}
 	for i := 0; i < len(flags); i++ {
 		name, value, joined := strings.Cut(strings.TrimLeft(flags[i], "-"), "=")
 		if takesValue(name) && !joined {
@@ -44,9 +54,14 @@ func (o *options) take(name, value string) (err error) {
 	case "p":
 		o.atOnce, err = strconv.Atoi(value)
 		return err
-	case "race", "ldflags":
+	case "race":
+		o.build, o.race = append(o.build, flag), []string{flag}
+	case "ldflags":
 		o.build = append(o.build, flag)
-	case "short", "count", "timeout":
+	case "timeout":
+		o.timeout, err = time.ParseDuration(value)
+		o.run = append(o.run, "-test."+strings.TrimPrefix(flag, "-"))
+	case "short", "count":
 		o.run = append(o.run, "-test."+strings.TrimPrefix(flag, "-"))
 	case "exec":
 		o.exec = strings.Fields(value)
@@ -55,5 +70,5 @@ func (o *options) take(name, value string) (err error) {
 		return fmt.Errorf("-%s is not understood here", name)
 	}
 	o.goTest = append(o.goTest, flag)
-	return nil
+	return err
 }

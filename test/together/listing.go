@@ -23,10 +23,10 @@ type listed struct {
 
 func (p *listed) tested() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
-// list asks the go command, in the current folder.
-func list(packages ...string) ([]*listed, error) {
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Dir,CgoFiles,TestGoFiles,XTestGoFiles,TestEmbedFiles," +
-		"XTestEmbedFiles,Imports,TestImports,XTestImports"}, packages...)...)
+// list asks the go command, in the current folder. With -race there may be other files.
+func list(race []string, packages ...string) ([]*listed, error) {
+	cmd := exec.Command("go", slices.Concat([]string{"list", "-json=ImportPath,Name,Dir,CgoFiles,TestGoFiles,XTestGoFiles,TestEmbedFiles," +
+		"XTestEmbedFiles,Imports,TestImports,XTestImports"}, race, packages)...)
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {

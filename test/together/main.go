@@ -24,19 +24,26 @@ import (
 	"sync"
 )
 
+// testsFailed is how go test exits, and this command, if tests failed or did not compile; with another code not all of them were run.
+const testsFailed = 1
+
 func main() {
 	i := slices.Index(os.Args, "--")
 	if i < 0 || i == len(os.Args)-1 {
 		fmt.Fprintln(os.Stderr, "usage: together FLAGS OF GO TEST -- PACKAGES")
 		os.Exit(2)
 	}
-	ok, err := run(&lines{out: os.Stdout}, os.Args[1:i], os.Args[i+1:])
+	o, err := parse(os.Args[1:i])
+	ok := false
+	if err == nil {
+		ok, err = run(&lines{out: os.Stdout}, o, os.Args[i+1:])
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "together:", err)
 		os.Exit(2)
 	}
 	if !ok {
-		os.Exit(1)
+		os.Exit(testsFailed)
 	}
 }
 

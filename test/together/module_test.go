@@ -3,13 +3,17 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // module has packages of each kind, by the files' names.
@@ -88,7 +92,7 @@ func TestEndsAsWithGoTest(t *testing.T) {
 	writeModule(t, module)
 	want, _ := exec.Command("go", "test", "-json", "./...").Output() // it fails, as some tests should
 	var got bytes.Buffer
-	ok, err := run(&lines{out: &got}, []string{"-count=1", "-p", "2", "-vet=off"}, []string{"./..."})
+	ok, err := run(&lines{out: &got}, options{atOnce: 2, timeout: timeoutUsual, ioGrace: ioGraceUsual}, []string{"./..."})
 	if ok || err != nil {
 		t.Fatalf("ok %v, %v", ok, err)
 	}
@@ -100,7 +104,7 @@ func TestEndsAsWithGoTest(t *testing.T) {
 // TestWhoShares names the packages that are linked together.
 func TestWhoShares(t *testing.T) {
 	writeModule(t, module)
-	_, shared, rest, err := plan(t.TempDir(), []string{"./..."})
+	_, shared, rest, err := plan(t.TempDir(), nil, []string{"./..."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +126,42 @@ func TestWhatDoesNotCompileIsAnError(t *testing.T) {
 		"go.mod": "module example.com/m\n\ngo 1.26\n", "x/a/a.go": "package a\n",
 		"x/a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { undefined() }\n",
 	})
-	if ok, err := run(&lines{out: &bytes.Buffer{}}, nil, []string{"./..."}); ok || err == nil {
+	if ok, err := run(&lines{out: &bytes.Buffer{}}, options{}, []string{"./..."}); ok || err == nil {
 		t.Errorf("ok %v, %v", ok, err)
+	}
+}
+
+// TestAChildThatIsLeftFailsItsPackage, and nothing waits for it.
+func TestAChildThatIsLeftFailsItsPackage(t *testing.T) {
+	writeModule(t, map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26\n", "x/a/a.go": "package a\n", "x/b/b.go": "package b\n",
+		"x/a/a_test.go": `package a
+
+import ("os"; "os/exec"; "strconv"; "testing")
+
+func TestA(t *testing.T) {
+	child := exec.Command("sleep", "infinity")
+	child.Stdout = os.Stdout
+	if err := child.Start(); err != nil { t.Fatal(err) }
+	if err := os.WriteFile("child", []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil { t.Fatal(err) }
+}
+`,
+		"x/b/b_test.go": "package b\n\nimport \"testing\"\n\nfunc TestB(t *testing.T) {}\n",
+	})
+	var got bytes.Buffer
+	ok, err := run(&lines{out: &got}, options{timeout: timeoutUsual, ioGrace: time.Second}, []string{"./..."})
+	text, readErr := os.ReadFile(filepath.Join("x", "a", "child"))
+	if err := errors.Join(err, readErr); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	want := map[string]string{"example.com/m/x/a": "fail", "example.com/m/x/a TestA": "pass", "example.com/m/x/b": "pass", "example.com/m/x/b TestB": "pass"}
+	if ended := ends(t, got.Bytes()); ok || !maps.Equal(ended, want) {
+		t.Errorf("ok %v, %v", ok, ended)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,38 +10,35 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/setpoint-io/setpoint/test/together/program"
 )
 
-// run tests the packages and writes the events of go test -json. It reports whether all passed.
-func run(out *lines, flags, patterns []string) (bool, error) {
-	o, err := parse(flags)
-	if err != nil {
-		return false, err
-	}
+// run tests the packages and writes the events of go test -json. It reports whether all passed; after an error not all were run.
+func run(out *lines, o options, patterns []string) (bool, error) {
 	temporary, err := os.MkdirTemp("", "together-*")
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(temporary) //nolint:errcheck // a folder for temporary files
-	w, shared, rest, err := plan(temporary, patterns)
+	w, shared, rest, err := plan(temporary, o.race, patterns)
 	if err != nil {
 		return false, err
 	}
 	var alone sync.WaitGroup
-	failed := atomic.Bool{}
+	aloneOK, aloneErr := true, error(nil)
 	if len(rest) > 0 {
-		alone.Go(func() { failed.CompareAndSwap(false, !goTest(out, o, rest)) })
+		alone.Go(func() { aloneOK, aloneErr = goTest(out, o, rest) })
 	}
-	err = w.together(out, o, shared, &failed)
+	ok, err := w.together(out, o, shared)
 	alone.Wait()
-	return err == nil && !failed.Load(), err
+	err = errors.Join(err, aloneErr)
+	return err == nil && ok && aloneOK, err
 }
 
 // plan divides the packages into those that share programs and the rest.
-func plan(temporary string, patterns []string) (w *writer, shared []*listed, rest []string, err error) {
+func plan(temporary string, race, patterns []string) (w *writer, shared []*listed, rest []string, err error) {
 	module, err := exec.Command("go", "list", "-m", "-f", "{{.Path}}\n{{.Dir}}").Output()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("go list -m: %w", err)
@@ -52,13 +50,12 @@ func plan(temporary string, patterns []string) (w *writer, shared []*listed, res
 	}
 	w = &writer{
 		test2json: strings.TrimSpace(string(converter)), temporary: temporary, root: root, module: name,
-		overlay: overlay{Replace: map[string]string{}},
 	}
-	all, err := list(name + "/...")
+	all, err := list(race, name+"/...")
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	candidates, err := list(patterns...)
+	candidates, err := list(race, patterns...)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -74,47 +71,48 @@ func plan(temporary string, patterns []string) (w *writer, shared []*listed, res
 }
 
 // goTest tests packages that share nothing.
-func goTest(out *lines, o options, packages []string) bool {
+func goTest(out *lines, o options, packages []string) (bool, error) {
 	atOnce := fmt.Sprintf("-p=%d", max(1, o.atOnce-1))
 	cmd := exec.Command("go", slices.Concat([]string{"test", "-json", atOnce}, o.goTest, packages)...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
-	if err != nil || cmd.Start() != nil {
-		return false
+	if err != nil {
+		return false, err
 	}
-	return errors.Join(out.copyFrom(pipe), cmd.Wait()) == nil
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	readErr := out.copyFrom(pipe)
+	err = cmd.Wait()
+	if failed, is := errors.AsType[*exec.ExitError](err); is && failed.ExitCode() == testsFailed {
+		return false, readErr
+	}
+	return true, errors.Join(readErr, err)
 }
 
 // together builds the programs, and runs each package's tests as soon as theirs is there.
-func (w *writer) together(out *lines, o options, shared []*listed, failed *atomic.Bool) error {
-	programs := w.programs(shared)
-	for _, p := range programs {
-		if err := w.write(p); err != nil {
-			return err
+func (w *writer) together(out *lines, o options, shared []*listed) (ok bool, err error) {
+	ok = true
+	for _, p := range w.programs(shared) {
+		file, err := w.write(p)
+		if err != nil {
+			return false, err
 		}
-	}
-	file, err := w.save()
-	if err != nil {
-		return err
-	}
-	for _, p := range programs {
 		binary := filepath.Join(w.temporary, p.name)
 		build := exec.Command("go", slices.Concat([]string{"build", "-overlay", file, "-o", binary}, o.linked(), []string{"./" + p.name})...)
 		build.Dir, build.Stdout, build.Stderr = w.root, os.Stderr, os.Stderr
 		if err := build.Run(); err != nil {
-			return fmt.Errorf("linking the tests of %s: %w", p.name, err)
+			return false, fmt.Errorf("linking the tests of %s: %w", p.name, err)
 		}
 		for _, tested := range p.packages {
-			ok, err := w.test(out, o, binary, tested)
+			passed, err := w.test(out, o, binary, tested)
 			if err != nil {
-				return err
+				return false, fmt.Errorf("the tests of %s: %w", tested.ImportPath, err)
 			}
-			if !ok {
-				failed.Store(true)
-			}
+			ok = ok && passed
 		}
 	}
-	return nil
+	return ok, nil
 }
 
 // linked are the flags for go build, which make package testing take the program for one of go test.
@@ -132,7 +130,9 @@ func (o options) linked() []string {
 // test runs the tests of one package and writes their events.
 func (w *writer) test(out *lines, o options, binary string, p *listed) (bool, error) {
 	arguments := slices.Concat([]string{"-t", "-p", p.ImportPath}, o.exec, []string{binary, "-test.v=test2json", "-test.paniconexit0"}, o.run)
-	cmd := exec.Command(w.test2json, arguments...)
+	ctx, cancel := context.WithTimeout(context.Background(), o.timeout+o.ioGrace)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.test2json, arguments...)
 	cmd.Dir, cmd.Env = p.Dir, append(os.Environ(), program.PackageVariable+"="+p.ImportPath, "PWD="+p.Dir)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
@@ -142,7 +142,7 @@ func (w *writer) test(out *lines, o options, binary string, p *listed) (bool, er
 	if err := cmd.Start(); err != nil {
 		return false, err
 	}
-	end, readErr := out.copyEvents(pipe)
+	end, readErr := out.copyEvents(pipe, func() { time.AfterFunc(o.ioGrace, cancel) })
 	err = cmd.Wait()
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		err = nil // as the last event says
@@ -150,5 +150,6 @@ func (w *writer) test(out *lines, o options, binary string, p *listed) (bool, er
 	if err := errors.Join(readErr, err); err != nil {
 		return false, err
 	}
+	end.Package = p.ImportPath // there may have been no event at all
 	return end.Action == "pass", out.end(end)
 }

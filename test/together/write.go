@@ -33,7 +33,6 @@ type writer struct {
 	temporary string
 	root      string // of the module
 	module    string // its import path
-	overlay   overlay
 }
 
 // bundle is one main package, and the packages whose tests it holds.
@@ -56,17 +55,19 @@ func (w *writer) programs(packages []*listed) []bundle {
 	return all
 }
 
-// write makes the main package of a program known to the overlay.
-func (w *writer) write(p bundle) error {
+// write makes the main package of a program and returns the overlay in which it and the tests of its packages are. Other packages are
+// compiled as ever, so that programs share them.
+func (w *writer) write(p bundle) (string, error) {
+	seen := overlay{Replace: map[string]string{}}
 	var imports, tables strings.Builder
 	for i, tested := range p.packages {
 		inside, err := w.functions(tested, tested.TestGoFiles, fmt.Sprintf("in%d", i))
 		if err != nil {
-			return err
+			return "", err
 		}
 		outside, err := w.functions(tested, tested.XTestGoFiles, fmt.Sprintf("out%d", i))
 		if err != nil {
-			return err
+			return "", err
 		}
 		if inside.any() {
 			fmt.Fprintf(&imports, "\tin%d %q\n", i, tested.ImportPath)
@@ -74,29 +75,32 @@ func (w *writer) write(p bundle) error {
 		if outside.any() {
 			fmt.Fprintf(&imports, "\tout%d %q\n", i, path.Join(tested.ImportPath, own+"x"))
 		}
-		w.show(tested)
+		seen.show(tested)
 		fmt.Fprintf(&tables, "\t\t%q: func() program.Tests {\n\t\t\treturn program.Tests{\n\t\t\t\tTests: []testing.InternalTest{%s},\n"+
 			"\t\t\t\tFuzz: []testing.InternalFuzzTarget{%s},\n\t\t\t}\n\t\t},\n",
 			tested.ImportPath, inside.tests+outside.tests, inside.fuzz+outside.fuzz)
 	}
-	w.overlay.Replace[filepath.Join(w.root, own+"program", "program.go")] = filepath.Join(w.temporary, "program.go")
+	seen.Replace[filepath.Join(w.root, own+"program", "program.go")] = filepath.Join(w.temporary, "program.go")
 	if err := os.WriteFile(filepath.Join(w.temporary, "program.go"), programText, 0o600); err != nil {
-		return err
+		return "", err
 	}
 	text := fmt.Sprintf("package main\n\nimport (\n\t\"testing\"\n\n\t%q\n%s)\n\nvar _ testing.TB\n\nfunc main() {\n\tprogram.Main(map[string]func() program.Tests{\n%s\t})\n}\n",
 		w.module+"/"+own+"program", imports.String(), tables.String())
 	file := filepath.Join(w.temporary, p.name+".go")
-	w.overlay.Replace[filepath.Join(w.root, p.name, "main.go")] = file
-	return os.WriteFile(file, []byte(text), 0o600)
+	seen.Replace[filepath.Join(w.root, p.name, "main.go")] = file
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	return seen.save(filepath.Join(w.temporary, p.name+".json"))
 }
 
 // show lets the compiler see the test files as files of the package, those of the external tests as a package below it.
-func (w *writer) show(p *listed) {
+func (o overlay) show(p *listed) {
 	for _, name := range p.TestGoFiles {
-		w.overlay.Replace[filepath.Join(p.Dir, own+plain(name))] = filepath.Join(p.Dir, name)
+		o.Replace[filepath.Join(p.Dir, own+plain(name))] = filepath.Join(p.Dir, name)
 	}
 	for _, name := range p.XTestGoFiles {
-		w.overlay.Replace[filepath.Join(p.Dir, own+"x", plain(name))] = filepath.Join(p.Dir, name)
+		o.Replace[filepath.Join(p.Dir, own+"x", plain(name))] = filepath.Join(p.Dir, name)
 	}
 }
 
@@ -135,11 +139,10 @@ func (w *writer) functions(p *listed, files []string, imported string) (found fu
 }
 
 // save writes the overlay and returns its file.
-func (w *writer) save() (string, error) {
-	text, err := json.Marshal(w.overlay)
+func (o overlay) save(file string) (string, error) {
+	text, err := json.Marshal(o)
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(w.temporary, "overlay.json")
 	return file, os.WriteFile(file, text, 0o600)
 }
