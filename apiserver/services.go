@@ -42,6 +42,23 @@ const (
 
 func (s *Service) allows(u user.Info) bool { return s.Allow == nil || s.Allow(u) }
 
+// Callers of whom refusal asks whether they may.
+var (
+	anyUser       user.Info = &user.DefaultInfo{Name: "anybody", Groups: []string{user.AllAuthenticated}}
+	administrator user.Info = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+)
+
+// refusal tells who may, to somebody who may not.
+func (s *Service) refusal() string {
+	switch {
+	case s.allows(anyUser):
+		return "this service is for users who prove who they are only"
+	case s.allows(administrator):
+		return "this service is for administrators only"
+	}
+	return "this service is for other parts of the control plane only"
+}
+
 // service returns the service that a path belongs to.
 func (s *Server) service(path string) *Service {
 	for i := range s.config.Services {
@@ -88,7 +105,7 @@ func (s *Server) withServices(next http.Handler) http.Handler {
 		allowed := ok && service.allows(who)
 		s.noteDecision(r, allowed)
 		if !allowed {
-			http.Error(w, "this service is for other parts of the control plane only", http.StatusForbidden)
+			http.Error(w, service.refusal(), http.StatusForbidden)
 			return
 		}
 		service.Handler.ServeHTTP(w, r)
