@@ -205,7 +205,8 @@ function change(c) {
   if (c.unknown) words.push(` (${c.unknown})`);
   const fields = c.fields ?? [], more = (c.fieldsMore ?? 0) + Math.max(0, fields.length - fieldsMax);
   if (!fields.length) return words;
-  const shown = details(c.resourceVersion, `${fields.length + (c.fieldsMore ?? 0)} fields`, el('ul', { className: 'fields' }, fields.slice(0, fieldsMax).map(field),
+  const all = fields.length + (c.fieldsMore ?? 0);
+  const shown = details(c.resourceVersion, `${all} ${all === 1 ? 'field' : 'fields'}`, el('ul', { className: 'fields' }, fields.slice(0, fieldsMax).map(field),
     more ? el('li', {}, `and ${more} more`) : null));
   shown.open = fields.length <= 3;
   return [...words, shown];

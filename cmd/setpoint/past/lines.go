@@ -35,7 +35,10 @@ func (l *lines) fields(indent string, fields []past.Field, more int) {
 			l.line(green, "%s+ %s: %s", indent, f.Path, valueOf(f.After))
 		}
 	}
-	if more > 0 {
+	switch {
+	case more == 1:
+		l.line("", "%sand 1 more field", indent)
+	case more > 1:
 		l.line("", "%sand %d more fields", indent, more)
 	}
 }

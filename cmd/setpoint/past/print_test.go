@@ -28,6 +28,7 @@ func TestPrint(t *testing.T) {
 		Changes: []past.Change{
 			{ResourceVersion: 2, Did: "deleted", UID: "a", By: "eve\x1b[2J", Cause: &past.Cause{Object: web, ResourceVersion: 1, Did: "changed", By: "bob"}},
 			{ResourceVersion: 7, Did: "changed", UID: "b", By: "bob", Manager: "kubectl", FieldsMore: 2, Fields: []past.Field{{Path: "a", Before: "x\ny", After: 1}}},
+			{ResourceVersion: 8, Did: "changed", UID: "b", By: "bob", FieldsMore: 1},
 		},
 	}
 	want := `this server's history is missing the changes after 3 up to 5
@@ -38,6 +39,8 @@ at an unknown time  Deployment/web changed by bob with kubectl, revision 7
   - a: "x\ny"
   + a: 1
   and 2 more fields
+at an unknown time  Deployment/web changed by bob, revision 8
+  and 1 more field
 `
 	for _, colors := range []bool{false, true} {
 		var out strings.Builder
