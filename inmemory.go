@@ -89,7 +89,7 @@ func (c *Cluster) ClientConfig(u *user.DefaultInfo) *rest.Config {
 }
 
 // Listen opens a port of loopback for clients of other processes, and returns a kubeconfig with the administrator's
-// credentials for it. Stop closes it.
+// credentials for it. Stop closes it. The credentials end by the cluster's time, so with a Jump over their life: then Listen again.
 func (c *Cluster) Listen() (kubeconfig []byte, err error) {
 	if !c.config.InMemory {
 		return nil, errNotInMemory

@@ -151,13 +151,14 @@ func (ca *CA) sign(template *x509.Certificate, public any, now time.Time, skewAl
 	return ca.signing().sign(template, public, now, skewAllowed)
 }
 
+// sign certifies from now on, or from the process's time on where the cluster's is ahead of it: clients of other processes judge by theirs.
 func (a *Authority) sign(template *x509.Certificate, public any, now time.Time, skewAllowed time.Duration) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
 	if err != nil {
 		return nil, fmt.Errorf("serial number: %w", err)
 	}
 	template.SerialNumber = serial.Add(serial, big.NewInt(1))
-	template.NotBefore = now.Add(-min(skewAllowed, template.NotAfter.Sub(now)/clockSkewPartOfLife))
+	template.NotBefore = earlier(now, time.Now()).Add(-min(skewAllowed, template.NotAfter.Sub(now)/clockSkewPartOfLife))
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, public, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)

@@ -118,6 +118,16 @@ func (id *Identity) Expires() time.Time {
 }
 
 func farFromEnd(certificate *x509.Certificate, now time.Time) bool {
-	life := certificate.NotAfter.Sub(certificate.NotBefore)
+	life := certificate.NotAfter.Sub(issuedAt(certificate))
 	return now.Add(life / 3).Before(certificate.NotAfter)
+}
+
+// issuedAt is when a leaf was made, Authority.sign in reverse: where the cluster's time is ahead of the process's, it begins before that.
+func issuedAt(leaf *x509.Certificate) time.Time {
+	life := leaf.NotAfter.Sub(leaf.NotBefore)
+	byBegin := leaf.NotBefore.Add(min(clockSkewAllowed, life/(clockSkewPartOfLife+1)))
+	if byEnd := leaf.NotAfter.Add(-leafValidity); byEnd.After(byBegin) {
+		return byEnd
+	}
+	return byBegin
 }

@@ -125,8 +125,7 @@ func (k *Keeper) Issued() time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	life := certificate.NotAfter.Sub(certificate.NotBefore)
-	return certificate.NotBefore.Add(min(clockSkewAllowed, life/(clockSkewPartOfLife+1))) // CA.sign in reverse
+	return issuedAt(certificate)
 }
 
 // renewOwn uses a certificate that could not be written to the folder all the same.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,10 +43,7 @@ func newSite(t *testing.T, issued time.Time) *site {
 	t.Helper()
 	s := &site{log: &bytes.Buffer{}, owners: map[string]string{}, clock: time.Now()}
 	servers := []trust.Server{{Name: "server-1", Endpoint: "192.0.2.1:6443"}}
-	cluster, err := trust.InitCluster(t.TempDir(), servers, issued)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := founded(t, servers, issued)
 	id, err := cluster.LoadServer("server-1")
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +72,23 @@ func newSite(t *testing.T, issued time.Time) *site {
 	t.Cleanup(server.Close)
 	s.address = server.Listener.Addr().String()
 	return s
+}
+
+// founded makes a cluster on a machine whose clock says another time: a process's is not ahead of itself, but that of a bubble can be.
+func founded(t *testing.T, servers []trust.Server, issued time.Time) *trust.Cluster {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(issued))
+		if _, err := trust.InitCluster(dir, servers, issued); err != nil {
+			t.Fatal(err)
+		}
+	})
+	cluster, err := trust.LoadCluster(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster
 }
 
 func (s *site) admits(_ context.Context, token tokens.Token) (bool, error) {
