@@ -45,9 +45,9 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	return c.clock.Advance(d, func() error { return c.settle(ctx) })
 }
 
-// Jump lets d pass at once for a cluster in memory, as for machines that slept: what came due meanwhile comes once, in the order of its
-// moments, and nobody's silence meanwhile counts against him. It is for years, of which Advance would make too many steps: a span that is
-// shorter than what has to be renewed in time, and then some time by Advance, in which that is done.
+// Jump lets d pass at once for a cluster in memory, as for machines that slept: what came due meanwhile comes once, in any order, and
+// nobody's silence meanwhile counts against him. It is for years, of which Advance would make too many steps. Jump less than a third of a
+// certificate's life (120 days), then Advance 10 minutes, so that it is renewed. A longer jump may end kubeconfigs: Listen again then.
 func (c *Cluster) Jump(ctx context.Context, d time.Duration) error {
 	switch {
 	case c.clock == nil:

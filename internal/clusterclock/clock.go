@@ -64,22 +64,15 @@ func (c *Clock) step(d time.Duration) time.Duration {
 	return step
 }
 
-// pass adds d and wakes those whose time has come, in the order of their moments.
+// pass adds d and wakes those whose time has come, each once. Who of them acts first is open.
 func (c *Clock) pass(d time.Duration) {
 	c.ahead += d
 	now := c.now()
 	c.woken = c.woken[:0]
 	for t := range c.waiting {
-		if !t.at.After(now) {
+		if t.arm(now) {
 			c.woken = append(c.woken, t)
 		}
-	}
-	slices.SortFunc(c.woken, func(a, b *timer) int { return a.at.Compare(b.at) })
-	for _, t := range c.woken {
-		t.arm(now)
-	}
-	for t := range c.waiting {
-		t.arm(now)
 	}
 }
 

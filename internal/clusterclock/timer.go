@@ -47,16 +47,17 @@ func (t *timer) stop() (waited bool) {
 }
 
 // arm fires the timer if its moment has come, and else sees to it that it fires then.
-func (t *timer) arm(now time.Time) {
+func (t *timer) arm(now time.Time) (fired bool) {
 	if t.real != nil {
 		t.real.Stop()
 	}
-	if !t.at.After(now) {
+	if fired = !t.at.After(now); fired {
 		t.fire(now)
 	}
 	if _, waits := t.clock.waiting[t]; waits {
 		t.real = time.AfterFunc(t.at.Sub(now), t.look)
 	}
+	return fired
 }
 
 // look is called when the process's time has led to the moment, unless the clock was advanced meanwhile.
@@ -78,5 +79,7 @@ func (t *timer) fire(now time.Time) {
 		delete(t.clock.waiting, t)
 		return
 	}
-	t.at = t.at.Add((now.Sub(t.at)/t.every + 1) * t.every)
+	for !t.at.After(now) {
+		t.at = t.at.Add(t.every)
+	}
 }
