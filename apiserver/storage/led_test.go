@@ -83,3 +83,38 @@ func wantNoLeader(t *testing.T, err error) {
 		t.Errorf("no status: %v", err)
 	}
 }
+
+// glimpsedLog has a leader for the first read alone, which has waited for it as long as reads do.
+type glimpsedLog struct {
+	*leaderlessLog
+	seen atomic.Bool
+}
+
+func (l *glimpsedLog) ReadIndex(ctx context.Context) (*state.Root, error) {
+	if l.seen.Swap(true) {
+		return l.leaderlessLog.ReadIndex(ctx)
+	}
+	time.Sleep(electionTime)
+	return l.Local.ReadIndex(ctx)
+}
+
+// TestAWatchWaitsForALeaderOnce when it begins, whatever it begins with.
+func TestAWatchWaitsForALeaderOnce(t *testing.T) {
+	for what, options := range map[string]WatchOptions{
+		"from now": {Led: true}, "a list": {Led: true, SendInitialEvents: new(true)}, "from what is here": {Led: true, ResourceVersion: "0"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			led, lose := context.WithCancelCause(t.Context())
+			lose(raftstore.ErrNoLeader)
+			log := &glimpsedLog{leaderlessLog: &leaderlessLog{Local: raftstoretest.NewLocal(state.Options{})}}
+			log.led.Store(&led)
+			table := New(log, kinds.NewScheme(), kinds.All()).Table(configMaps)
+			began := time.Now()
+			w, err := table.Watch(t.Context(), options)
+			if err != nil || time.Since(began) != electionTime {
+				t.Fatalf("%s: after %s: %v", what, time.Since(began), err)
+			}
+			w.Stop()
+		})
+	}
+}

@@ -91,16 +91,18 @@ func (w *watcher) streamingList() bool {
 	return w.options.SendInitialEvents != nil && *w.options.SendInitialEvents
 }
 
-func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
-	if err := w.awaitLeader(ctx); err != nil {
+func (w *watcher) open(ctx context.Context, revision uint64) error {
+	root, err := w.awaitLeader(ctx)
+	if err != nil {
 		return err
 	}
 	fromNow := revision == 0
 	noInitial := w.options.SendInitialEvents != nil && !*w.options.SendInitialEvents
 	if fromNow || w.streamingList() {
-		root, err := w.table.store.rootAtLeast(ctx, w.options.ResourceVersion)
-		if err != nil {
-			return err
+		if root == nil || root.Revision < revision {
+			if root, err = w.table.store.rootAtLeast(ctx, w.options.ResourceVersion); err != nil {
+				return err
+			}
 		}
 		if !noInitial {
 			w.initial = root
@@ -118,13 +120,14 @@ func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
 	return unavailable(err)
 }
 
-// awaitLeader waits for a leader as long as a read does: a client that is refused lists again.
-func (w *watcher) awaitLeader(ctx context.Context) error {
+// awaitLeader waits for a leader as long as a read does: a client that is refused lists again. If it waited it returns what the leader has
+// then, so that nobody waits for a leader again.
+func (w *watcher) awaitLeader(ctx context.Context) (*state.Root, error) {
 	if !w.options.Led || w.table.store.log.Led().Err() == nil {
-		return nil
+		return nil, nil
 	}
-	_, err := w.table.store.log.ReadIndex(ctx)
-	return unavailable(err)
+	root, err := w.table.store.log.ReadIndex(ctx)
+	return root, unavailable(err)
 }
 
 // refuse is run for a watch that cannot begin.
