@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
-	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -77,7 +77,7 @@ func (c *Cluster) serving(name string) (config *tls.Config, keep func(context.Co
 	}
 	config, err = live.AgentConfig(c.trust.CA.CertPEM())
 	return config, func(ctx context.Context) error {
-		for process.Sleep(ctx, trust.RenewInterval) {
+		for clusterclock.Wait(ctx, c.Clock(), trust.RenewInterval) {
 			if live.NeedsRenewal(c.Clock().Now()) {
 				if err := renew(); err != nil {
 					return err
