@@ -324,6 +324,7 @@ func TestGroupsOfOtherServersAreDiscovered(t *testing.T) {
 		names, stale := offeredGroups(t, server)
 		return slices.Contains(names, "stable.example.com") && len(stale) == 0
 	})
+	eventually(t, "it is passed on", func() bool { return call{path: remotePath}.do(t, server).code == http.StatusOK })
 	names, _ := offeredGroups(t, server)
 	if diff := cmp.Diff([]string{"apiregistration.k8s.io", "stable.example.com", "apps", "events.k8s.io"}, names[:4]); diff != "" {
 		t.Error(diff)
