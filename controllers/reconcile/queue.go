@@ -10,11 +10,11 @@ import (
 )
 
 // newQueue is a queue whose keys are counted while they wait. client-go's own metrics would wake an idle server twice a second for each
-// queue.
+// queue. Who waits for a key beside Get is told by came.
 func newQueue[K comparable](
-	c clock.WithTicker, limiter workqueue.TypedRateLimiter[K], loop *numbers.Loop,
+	c clock.WithTicker, limiter workqueue.TypedRateLimiter[K], loop *numbers.Loop, came chan<- struct{},
 ) workqueue.TypedRateLimitingInterface[K] {
-	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Clock: c, Queue: &waiting[K]{clock: c, loop: loop}})
+	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Clock: c, Queue: &waiting[K]{clock: c, loop: loop, came: came}})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Clock: c, Queue: plain})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Clock: c, DelayingQueue: delaying})
 }
@@ -23,6 +23,7 @@ func newQueue[K comparable](
 type waiting[K comparable] struct {
 	clock clock.PassiveClock
 	loop  *numbers.Loop
+	came  chan<- struct{}
 	keys  []K
 	since []time.Time
 }
@@ -35,6 +36,10 @@ func (w *waiting[K]) Push(key K) {
 	now := w.clock.Now()
 	w.keys, w.since = append(w.keys, key), append(w.since, now)
 	w.loop.Queued(now)
+	select {
+	case w.came <- struct{}{}:
+	default: // it is said already
+	}
 }
 
 // Len implements workqueue.Queue.

@@ -110,6 +110,8 @@ type loop[K comparable] struct {
 	limiter workqueue.TypedRateLimiter[K]
 	numbers *numbers.Loop // nil if nobody counts
 	gate    *pace.Gate    // nil if nobody may hold it
+	came    chan struct{} // capacity 1: a key may wait
+	taking  chan struct{} // capacity 1: of loops that may be held, one worker at a time takes a key
 	worker  int
 	rested  atomic.Pointer[time.Time] // until when it rests; nil: it does not
 }
@@ -125,7 +127,8 @@ func newLoop[K comparable](cfg ConfigOf[K]) *loop[K] {
 	queue := cmp.Or(cfg.Queue, cfg.Name)
 	l.numbers, l.gate = cfg.Env.Numbers.Begin(cfg.Env.name, queue), cfg.Env.Pace.Gate(queue)
 	l.limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryDelayMin, RetryDelayMax)
-	l.queue = newQueue(cfg.Env.Clock, l.limiter, l.numbers)
+	l.came, l.taking = make(chan struct{}, 1), make(chan struct{}, 1)
+	l.queue = newQueue(cfg.Env.Clock, l.limiter, l.numbers, l.came)
 	return l
 }
 
@@ -185,25 +188,18 @@ func (l *loop[K]) work(ctx context.Context) {
 
 // next handles one key; false means that the queue is closed.
 func (l *loop[K]) next(ctx context.Context) bool {
-	turn, ok := l.gate.Enter(ctx, pace.Turn{})
+	key, turn, ok := l.take(ctx)
 	if !ok {
-		return false
-	}
-	key, closed := l.queue.Get()
-	if closed {
 		return false
 	}
 	defer l.queue.Done(key)
 	if ctx.Err() != nil {
 		return true
 	}
-	if !l.gate.Begin(turn) {
-		l.queue.Add(key) // it waits on
-		return true
-	}
 	name := func() string { return fmt.Sprint(key) }
 	begun := l.cfg.Env.Now()
 	if rest := max(l.numbers.PutOff(begun, name), l.rest(begun)); rest > 0 {
+		l.gate.Return(turn)
 		l.queue.AddAfter(key, rest)
 		return true
 	}
@@ -219,6 +215,29 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	}
 	l.settle(ctx, key, again, err)
 	return true
+}
+
+// take waits until a key waits and a pass may begin; ok is false at the end. What waits for a loop that is held stays in its queue.
+func (l *loop[K]) take(ctx context.Context) (key K, turn pace.Turn, ok bool) {
+	if l.gate == nil {
+		key, closed := l.queue.Get()
+		return key, turn, !closed
+	}
+	l.taking <- struct{}{}
+	defer func() { <-l.taking }()
+	for turn, ok = l.gate.Enter(ctx); ok; turn, ok = l.gate.Enter(ctx) {
+		if l.queue.Len() > 0 { // so Get does not wait
+			key, closed := l.queue.Get()
+			return key, turn, !closed
+		}
+		l.gate.Return(turn)
+		select {
+		case <-l.came:
+		case <-ctx.Done():
+			return key, turn, false
+		}
+	}
+	return key, turn, false
 }
 
 // rest is how long the loop has yet to rest.

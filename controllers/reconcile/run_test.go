@@ -262,6 +262,69 @@ func TestCause(t *testing.T) {
 	}
 }
 
+// TestAHeldLoopTakesAStepForAPass: a step lasts while its key rests, while nothing waits, and through a burst of keys, none of which
+// loses its place.
+func TestAHeldLoopTakesAStepForAPass(t *testing.T) {
+	for name, rests := range map[string]bool{"rests": true, "does not rest": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				env := &Env{Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler), Numbers: &numbers.Ledger{}, Pace: &pace.Pace{}}
+				add, passes := make(chan string), make(chan string, 20)
+				feed := func(ctx context.Context, queue func(Key)) {
+					for name := range add {
+						queue(Key{Name: name})
+					}
+				}
+				reconcile := func(_ context.Context, key Key) (time.Duration, error) {
+					time.Sleep(time.Second)
+					passes <- key.Name
+					return 0, nil
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var ended sync.WaitGroup
+				ended.Go(func() {
+					_ = Run(ctx, Config{Name: "test", Reconcile: reconcile, Feeds: []Feed{feed}, Rests: rests, Env: env})
+				})
+				defer ended.Wait()
+				defer cancel()
+				defer close(add)
+				gate := env.Pace.Gate("test")
+				add <- "first"
+				<-passes // it rests now, if it does
+				gate.Pause()
+				if err := gate.Step(); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if _, steps := env.Pace.State("test"); steps != 1 {
+					t.Errorf("%d steps wait for work", steps)
+				}
+				keys := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
+				if rests {
+					keys = keys[:1] // such loops have one key
+				}
+				for _, name := range keys {
+					add <- name
+				}
+				time.Sleep(time.Minute)
+				for i := range keys {
+					if got := <-passes; got != keys[i] || len(passes) > 0 {
+						t.Fatalf("a pass of %s instead of %s, and %d more", got, keys[i], len(passes))
+					}
+					got := env.Numbers.Reports(time.Now())[0]
+					if got.Depth != len(keys)-i-1 || got.Adds != uint64(1+len(keys))+uint64(len(keys))*map[bool]uint64{true: 1}[rests] {
+						t.Errorf("after %s: %+v", keys[i], got)
+					}
+					if err := gate.Step(); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Minute)
+				}
+			})
+		})
+	}
+}
+
 // TestAHeldLoop begins a pass for each step, of the key that waits longest, and with what is true then; keys stay in its queue, also
 // those that idle workers were waiting for when it was paused.
 func TestAHeldLoop(t *testing.T) {

@@ -166,11 +166,12 @@ func (t task) profile() string { return t.pod.Spec.SchedulerName }
 
 // pop waits for the next pod and hands it out. It reports false when ctx has ended.
 func (q *queue) pop(ctx context.Context, gate *pace.Gate) (task, bool) {
-	for turn, ok := gate.Enter(ctx, pace.Turn{}); ok; turn, ok = gate.Enter(ctx, turn) {
+	for turn, ok := gate.Enter(ctx); ok; turn, ok = gate.Enter(ctx) {
 		t, wait := q.next(q.clock.Now())
 		if t.entry != nil {
 			return t, true
 		}
+		gate.Return(turn)
 		q.sleep(ctx, wait)
 	}
 	return task{}, false

@@ -14,16 +14,16 @@ type Gate struct {
 	changed chan struct{} // closed by the next change, which makes another
 }
 
-// Turn is leave to begin a pass. One of a step is good until the pause that it belongs to ends.
+// Turn is leave to begin a pass.
 type Turn struct {
 	step  bool
-	pause int
+	pause int // to which the step belongs
 }
 
-// Enter waits until a pass may begin, and takes a step if the loop is paused, unless held is one; ok is false if ctx has ended.
-func (g *Gate) Enter(ctx context.Context, held Turn) (t Turn, ok bool) {
+// Enter waits until a pass may begin, and takes a step if the loop is paused; ok is false if ctx has ended.
+func (g *Gate) Enter(ctx context.Context) (t Turn, ok bool) {
 	for g != nil {
-		t, entered, changed := g.enter(held)
+		t, entered, changed := g.enter()
 		if entered {
 			return t, true
 		}
@@ -36,14 +36,12 @@ func (g *Gate) Enter(ctx context.Context, held Turn) (t Turn, ok bool) {
 	return Turn{}, ctx.Err() == nil
 }
 
-func (g *Gate) enter(held Turn) (t Turn, entered bool, changed <-chan struct{}) {
+func (g *Gate) enter() (t Turn, entered bool, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case !g.paused:
 		return Turn{}, true, nil
-	case g.good(held):
-		return held, true, nil
 	case g.steps > 0:
 		g.steps--
 		return Turn{step: true, pause: g.pauses}, true, nil
@@ -51,16 +49,18 @@ func (g *Gate) enter(held Turn) (t Turn, entered bool, changed <-chan struct{}) 
 	return Turn{}, false, g.changed
 }
 
-// Begin reports whether the pass may begin for which its worker entered: the loop may have been paused since, while there was no work.
-func (g *Gate) Begin(t Turn) bool {
-	if g == nil {
-		return true
+// Return gives back the step of a turn for which there was no work. It is void once the pause has ended that it belongs to.
+func (g *Gate) Return(t Turn) {
+	if g == nil || !t.step {
+		return
 	}
-	_, entered, _ := g.enter(t)
-	return entered
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.paused && t.pause == g.pauses {
+		g.steps++
+		g.tell()
+	}
 }
-
-func (g *Gate) good(t Turn) bool { return t.step && t.pause == g.pauses }
 
 // Pause holds the loop from its next pass on.
 func (g *Gate) Pause() {
@@ -79,7 +79,7 @@ func (g *Gate) Step() error {
 	switch {
 	case !g.paused:
 		return ErrNotPaused
-	case g.steps == StepsMax:
+	case g.steps >= StepsMax:
 		return ErrSteps
 	}
 	g.steps++

@@ -14,15 +14,11 @@ func TestAPausedLoopBeginsWhatStepsAllow(t *testing.T) {
 		if err := g.Step(); !errors.Is(err, ErrNotPaused) {
 			t.Errorf("a step of a loop that runs: %v", err)
 		}
-		before, _ := g.Enter(t.Context(), Turn{})
 		g.Pause()
-		if g.Begin(before) {
-			t.Error("who entered before the pause began within it")
-		}
 		passes := 0
 		for range 3 {
 			go func() {
-				if turn, ok := g.Enter(t.Context(), Turn{}); ok && g.Begin(turn) {
+				if _, ok := g.Enter(t.Context()); ok {
 					passes++
 				}
 			}()
@@ -44,24 +40,26 @@ func TestAPausedLoopBeginsWhatStepsAllow(t *testing.T) {
 	})
 }
 
-// TestAStepBelongsToItsPause: who took one and had no work begins nothing in the next pause.
-func TestAStepBelongsToItsPause(t *testing.T) {
-	g := (&Pace{}).Gate("q")
+// TestAStepIsGivenBack by who took it and had no work, and is void in the next pause.
+func TestAStepIsGivenBack(t *testing.T) {
+	p := &Pace{}
+	g := p.Gate("q")
 	g.Pause()
 	if err := g.Step(); err != nil {
 		t.Fatal(err)
 	}
-	turn, _ := g.Enter(t.Context(), Turn{})
-	if again, ok := g.Enter(t.Context(), turn); !ok || again != turn {
-		t.Error("who has a step needs another one")
+	turn, _ := g.Enter(t.Context())
+	g.Return(turn)
+	if _, steps := p.State("q"); steps != 1 {
+		t.Errorf("%d steps after it was given back", steps)
 	}
+	turn, _ = g.Enter(t.Context())
 	g.Resume()
-	if !g.Begin(turn) {
-		t.Error("a step holds up a loop that runs")
-	}
+	g.Return(turn)
 	g.Pause()
-	if g.Begin(turn) {
-		t.Error("a step of the pause before let a pass begin")
+	g.Return(turn)
+	if _, steps := p.State("q"); steps != 0 {
+		t.Error("a step of the pause before lets a pass begin")
 	}
 }
 
@@ -87,12 +85,13 @@ func TestNobodyNeedsAPace(t *testing.T) {
 	var p *Pace
 	p.End()
 	ended, cancel := context.WithCancel(t.Context())
-	turn, ok := p.Gate("q").Enter(ended, Turn{})
-	if !ok || !p.Gate("q").Begin(turn) || p.Paused("q") {
+	turn, ok := p.Gate("q").Enter(ended)
+	if !ok || p.Paused("q") {
 		t.Error("without a Pace a loop is held")
 	}
+	p.Gate("q").Return(turn)
 	cancel()
-	if _, ok := p.Gate("q").Enter(ended, Turn{}); ok {
+	if _, ok := p.Gate("q").Enter(ended); ok {
 		t.Error("entered after the end")
 	}
 }
