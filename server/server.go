@@ -403,7 +403,7 @@ func (s *Server) RESTConfig(u user.Info) *rest.Config { return s.api.door.Config
 func (s *Server) Fork(ctx context.Context) (*Memory, error) { return s.log.Fork(ctx) }
 
 // Busy says whether a client of this process waits for an answer of this server, or a loop on it has something to do.
-func (s *Server) Busy() bool { return s.api.door.Busy() || s.api.numbers.Busy(s.config.Pace.Paused) }
+func (s *Server) Busy() bool { return s.api.door.Busy() || s.api.numbers.Busy(s.config.Pace.Held) }
 
 // Changes are what was stored after a revision and is remembered, oldest first.
 func (s *Server) Changes(after uint64) ([]storage.Recorded, error) {

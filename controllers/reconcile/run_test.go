@@ -372,7 +372,7 @@ func TestAHeldLoop(t *testing.T) {
 			}
 		}
 		check("paused", 3)
-		if !env.Numbers.Busy(func(string) bool { return false }) || env.Numbers.Busy(env.Pace.Paused) {
+		if !env.Numbers.Busy(func(string) bool { return false }) || env.Numbers.Busy(env.Pace.Held) {
 			t.Error("who lets time pass waits for a loop that is held")
 		}
 		for i, want := range [][]string{{"a"}, {"a", "b"}} {

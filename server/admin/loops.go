@@ -80,6 +80,11 @@ func (a *Admin) loopsWhereTheyAct(ctx context.Context, question loopsQuestion) (
 	return a.answerHere(question), nil
 }
 
+// leads reports whether this server does.
+func leads(log raftstore.Status) bool {
+	return log.Name != "" && raftstore.MemberName(log.LeaderID) == log.Name
+}
+
 // askLeader asks the leader if that is another server, which it reports.
 func (a *Admin) askLeader(ctx context.Context, path string, question, answer any) (elsewhere bool, err error) {
 	log := a.config.Log.Status()

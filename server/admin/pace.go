@@ -12,7 +12,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
-	"github.com/setpoint-io/setpoint/raftstore"
 )
 
 // The orders about control loops.
@@ -33,6 +32,8 @@ var (
 	errOrder   = errors.New("want the order pause, step or resume")
 	errNobody  = errors.New("no server leads now, so no loop acts")
 	errAllOnly = errors.New("name one loop to step")
+	errEnded   = errors.New("the loop has ended since, and the order with it: try again")
+	errUnknown = errors.New("it is not known whether the step was ordered: look with 'setpoint loops'")
 )
 
 // PaceOrder pauses a loop, lets one pass of it through, or has it go on.
@@ -102,15 +103,23 @@ func (a *Admin) hold(ctx context.Context, order PaceOrder) (PaceAnswer, error) {
 		answer, forwarded := PaceAnswer{}, order
 		forwarded.Here = true
 		if elsewhere, err := a.askLeader(ctx, pacePath, forwarded, &answer); elsewhere {
-			return answer, err
+			return answer, withDoubt(order, err)
 		}
 	}
 	return a.holdHere(order)
 }
 
+// withDoubt says of a step without an answer that it may have been ordered: a second one would allow another pass.
+func withDoubt(order PaceOrder, err error) error {
+	if err == nil || order.Order != StepLoop || errors.As(err, new(*Refusal)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnknown, err)
+}
+
 func (a *Admin) holdHere(order PaceOrder) (PaceAnswer, error) {
-	server := raftstore.MemberName(a.config.Log.Status().LeaderID)
-	if server == "" {
+	log := a.config.Log.Status()
+	if !leads(log) {
 		return PaceAnswer{}, errNobody
 	}
 	queues, err := a.queuesOf(order)
@@ -119,24 +128,31 @@ func (a *Admin) holdHere(order PaceOrder) (PaceAnswer, error) {
 	}
 	_, next, _ := a.config.Numbers.PassesSince(noPasses)
 	for queue := range queues {
-		if err := a.order(order, queue); err != nil {
+		if err := a.config.Pace.Order(log.Term, queue, order.of); err != nil {
 			return PaceAnswer{}, fmt.Errorf("%s: %w", queue, err)
 		}
 	}
-	answer := PaceAnswer{Server: server, Next: next}
-	for _, loop := range a.loopsHere(a.config.Storage.Now()) {
-		if queues[loop.Queue] {
-			answer.Loops = append(answer.Loops, loop)
-		}
-	}
 	a.config.Logger.Info("control loops: ordered", "order", order.Order, "loop", order.Loop)
-	return answer, nil
+	loops, err := meant(a.loopsHere(a.config.Storage.Now()), queues)
+	return PaceAnswer{Server: log.Name, Next: next, Loops: loops}, err
 }
 
-// order carries out an order about one queue.
-func (a *Admin) order(order PaceOrder, queue string) error {
-	gate := a.config.Pace.Gate(queue)
-	switch order.Order {
+// meant are the loops that an order was for, as they are after it.
+func meant(all []numbers.Report, queues map[string]bool) (loops []numbers.Report, err error) {
+	for i := range all {
+		if queues[all[i].Queue] {
+			loops = append(loops, all[i])
+		}
+	}
+	if len(loops) == 0 {
+		return nil, errEnded
+	}
+	return loops, nil
+}
+
+// of has a gate carry out the order.
+func (o PaceOrder) of(gate *pace.Gate) error {
+	switch o.Order {
 	case PauseLoop:
 		gate.Pause()
 	case ResumeLoop:

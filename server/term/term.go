@@ -106,6 +106,7 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 		}
 		return err
 	}
+	c.Pace.Begin(term)
 	defer c.Pace.End()
 	c.Storage.AwaitEncryption(ctx)
 	config := c.Door.Config(inprocess.Server, term)

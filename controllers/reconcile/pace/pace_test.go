@@ -34,7 +34,7 @@ func TestAPausedLoopBeginsWhatStepsAllow(t *testing.T) {
 		}
 		g.Resume()
 		synctest.Wait()
-		if passes != 3 || p.Paused("deployment") {
+		if passes != 3 || p.Held("deployment") {
 			t.Errorf("%d passes after it went on", passes)
 		}
 	})
@@ -81,12 +81,40 @@ func TestStepsAreBounded(t *testing.T) {
 	}
 }
 
+// TestAnOrderIsForOneTerm: one that comes late holds nothing in the next.
+func TestAnOrderIsForOneTerm(t *testing.T) {
+	p := &Pace{}
+	pause := func(g *Gate) error { g.Pause(); return nil }
+	p.Begin(5)
+	if err := p.Order(5, "q", pause); err != nil || !p.Held("q") {
+		t.Errorf("in its term: %v, held %t", err, p.Held("q"))
+	}
+	p.End()
+	if err := p.Order(5, "q", pause); !errors.Is(err, ErrTerm) || p.Held("q") {
+		t.Errorf("after its term: %v, held %t", err, p.Held("q"))
+	}
+	p.Begin(7)
+	if err := p.Order(5, "q", pause); !errors.Is(err, ErrTerm) || p.Held("q") {
+		t.Errorf("in the next term: %v, held %t", err, p.Held("q"))
+	}
+}
+
+// TestALoopWithAStepIsNotHeld: who lets time pass waits for its pass.
+func TestALoopWithAStepIsNotHeld(t *testing.T) {
+	p := &Pace{}
+	p.Gate("q").Pause()
+	before := p.Held("q")
+	if err := p.Gate("q").Step(); err != nil || !before || p.Held("q") {
+		t.Errorf("%v, held %t, then %t", err, before, p.Held("q"))
+	}
+}
+
 func TestNobodyNeedsAPace(t *testing.T) {
 	var p *Pace
 	p.End()
 	ended, cancel := context.WithCancel(t.Context())
 	turn, ok := p.Gate("q").Enter(ended)
-	if !ok || p.Paused("q") {
+	if !ok || p.Held("q") {
 		t.Error("without a Pace a loop is held")
 	}
 	p.Gate("q").Return(turn)
