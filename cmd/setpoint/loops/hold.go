@@ -1,10 +1,12 @@
 package loops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,9 @@ const (
 var (
 	errName = errors.New("name one loop or queue of 'setpoint loops', or --all")
 	errStep = errors.New("name one loop or queue of 'setpoint loops'")
+	// errUnknown ends a step that was sent and not answered: another server would order a second one.
+	errUnknown = errors.New("it is not known whether the step was ordered: look with 'setpoint loops'")
+	errEnded   = errors.New("the loop has ended since, and the step with it: try again")
 )
 
 const holdLong = "\n\nThis is for administrators, and for clusters to learn on alone, such as 'setpoint dev' runs; other servers refuse. A pause is in the\n" +
@@ -78,11 +83,18 @@ func (s *Shell) withName(cmd *cobra.Command) *cobra.Command {
 }
 
 func (s *Shell) send(ctx context.Context, kubeconfig string, order admin.PaceOrder) (answer admin.PaceAnswer, err error) {
+	var doubt error
 	err = s.AskServers(ctx, kubeconfig, askTimeout, func(ctx context.Context, config *rest.Config) (err error) {
+		connected := false
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 		answer, err = admin.OrderPace(ctx, config, order)
+		if err != nil && connected && order.Order == admin.StepLoop && !errors.As(err, new(*admin.Refusal)) {
+			doubt = fmt.Errorf("%w: %w", errUnknown, err)
+			return nil // so that no other server is asked
+		}
 		return err
 	})
-	return answer, err
+	return answer, cmp.Or(doubt, err)
 }
 
 func waiting(loop numbers.Report) string {
@@ -119,6 +131,9 @@ func (s *Shell) step() *cobra.Command {
 
 // showStep waits for the pass that a step allows, and prints it.
 func (o *options) showStep(ctx context.Context, w io.Writer, answer admin.PaceAnswer) error {
+	if len(answer.Loops) == 0 {
+		return errEnded
+	}
 	queue := answer.Loops[0].Queue
 	for until := time.Now().Add(passTimeout); time.Now().Before(until); {
 		report, err := o.fetch(ctx, &answer.Next)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,8 +64,8 @@ func (o *options) follow(cmd *cobra.Command) error {
 func (w *watcher) more() error {
 	from := w.next
 	report, err := w.fetch(w.cmd.Context(), &from)
-	if errors.As(err, new(*admin.Refusal)) {
-		return err
+	if refused := (*admin.Refusal)(nil); errors.As(err, &refused) && refused.StatusCode < http.StatusInternalServerError {
+		return err // others pass: such as that of a follower whose leader has just ended
 	}
 	if err != nil || report.Server == "" {
 		w.say(err)
