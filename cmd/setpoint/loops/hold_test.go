@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,38 @@ func TestAStepIsSentOnce(t *testing.T) {
 func TestAStepOfALoopThatEnded(t *testing.T) {
 	if err := (&options{}).showStep(t.Context(), io.Discard, admin.PaceAnswer{}); !errors.Is(err, errEnded) {
 		t.Error(err)
+	}
+}
+
+// TestAWatchFollowsANewLeader with all of its passes, by whatever clock, and says once that it does, and how many were forgotten.
+func TestAWatchFollowsANewLeader(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, string(body))
+		_, _ = io.WriteString(w, `{"server":"b","term":7,"next":9,"missed":3,"passes":[`+
+			`{"loop":"l","key":"k","at":"2001-01-01T00:00:00Z","writes":1,"acts":[{"did":"create x"}]}]}`)
+	}))
+	defer server.Close()
+	var out, said strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	cmd.SetOut(&out)
+	cmd.SetErr(&said)
+	w := &watcher{options: &options{Shell: shellOf(server), output: "table"}, cmd: cmd, server: "a", term: 6, next: 500}
+	for range 2 {
+		if err := w.more(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(asked) != 2 || !strings.Contains(asked[1], `"passesFrom":0`) || w.next != 9 {
+		t.Errorf("asked %q, next %d", asked, w.next)
+	}
+	if strings.Count(said.String(), "act on b now") != 1 || !strings.Contains(said.String(), "3 passes were too many") {
+		t.Errorf("said %q", said.String())
+	}
+	if !strings.Contains(out.String(), "create x") {
+		t.Errorf("printed %q", out.String())
 	}
 }
 

@@ -28,8 +28,7 @@ type watcher struct {
 	server string
 	term   uint64
 	next   uint64
-	last   time.Time // when the newest pass ended that was seen
-	silent bool      // no server answered the last time
+	silent bool // no server answered the last time
 }
 
 // follow prints passes until the command is interrupted.
@@ -42,7 +41,7 @@ func (o *options) follow(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{options: o, cmd: cmd, server: report.Server, term: report.Term, next: report.Next, last: report.At}
+	w := &watcher{options: o, cmd: cmd, server: report.Server, term: report.Term, next: report.Next}
 	if o.output == "table" {
 		printHead(cmd.OutOrStdout())
 	}
@@ -82,27 +81,17 @@ func (w *watcher) more() error {
 	return w.print(&report)
 }
 
-// moved goes on with a new leader: with what ended there since the newest pass that was seen.
+// moved goes on with a new leader: with all that it remembers, since the clocks of two servers do not tell what is new.
 func (w *watcher) moved(report *admin.LoopsReport) error {
+	if report.Server != w.server || report.Next < w.next { // other numbers: of another server, or since its start
+		w.next = 0
+	}
 	w.server, w.term = report.Server, report.Term
-	w.note(fmt.Sprintf("the loops act on %s now, in term %d", w.server, w.term))
-	from := uint64(0)
-	all, err := w.fetch(w.cmd.Context(), &from)
-	if err != nil || all.Server != w.server || all.Term != w.term {
-		w.term = 0 // it is asked again
-		return nil
-	}
-	w.next = all.Next
-	for len(all.Passes) > 0 && !all.Passes[0].At.After(w.last) {
-		all.Passes = all.Passes[1:]
-	}
-	return w.print(&all)
+	w.note(fmt.Sprintf("the loops act on %s now, in term %d: here is all that it remembers and you may not have seen", w.server, w.term))
+	return nil // the next look takes them
 }
 
 func (w *watcher) print(report *admin.LoopsReport) error {
-	if n := len(report.Passes); n > 0 {
-		w.last = report.Passes[n-1].At
-	}
 	out := w.Escaped(w.cmd.OutOrStdout())
 	chosen := w.chosen(report.Passes)
 	for i := range chosen {
