@@ -58,7 +58,9 @@ func WithLoop(ctx context.Context, controller string, loop *numbers.Loop, now fu
 	}
 	return withPass(ctx, Pass{
 		Controller: controller, wrote: func(string, uint64) { loop.Wrote(now(), "", "", 0) }, did: func(line actions.Line) {
-			pass := numbers.Pass{Key: line.About, At: now(), Took: line.Took, Acts: []actions.Line{line.Clipped()}}
+			about := line.About() // the line may hold whole objects and answers
+			key := func() string { return about }
+			pass := numbers.Pass{Key: key, At: now(), Took: line.Took, Acts: []actions.Line{line.Clipped()}}
 			if line.Done() {
 				pass.Writes = 1
 			}
