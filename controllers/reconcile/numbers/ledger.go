@@ -83,7 +83,8 @@ func (l *Ledger) Counts(now time.Time) []Counts {
 	return counts
 }
 
-// Busy says whether a key of any loop waits or is worked on. Keys in backoff do not count, nor those that wait for a loop that begins nothing.
+// Busy says whether a key of any loop waits or is worked on. Keys in backoff do not count, nor those that wait for a loop that begins
+// nothing.
 func (l *Ledger) Busy(held func(queue string) bool) bool {
 	return slices.ContainsFunc(l.all(), func(loop *Loop) bool { return loop.busy(held(loop.queue)) })
 }

@@ -22,7 +22,7 @@ type Turn struct {
 
 // Enter waits until a pass may begin, and takes a step if the loop is paused; ok is false if ctx has ended.
 func (g *Gate) Enter(ctx context.Context) (t Turn, ok bool) {
-	for g != nil {
+	for g != nil && ctx.Err() == nil {
 		t, entered, changed := g.enter()
 		if entered {
 			return t, true

@@ -40,6 +40,24 @@ func TestAPausedLoopBeginsWhatStepsAllow(t *testing.T) {
 	})
 }
 
+// TestNothingBeginsAtTheEnd: who asks again and again, as the scheduler does while no pod waits, learns that it is over.
+func TestNothingBeginsAtTheEnd(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	p := &Pace{}
+	for name, g := range map[string]*Gate{"none": nil, "open": p.Gate("open"), "with a step": p.Gate("held")} {
+		if name == "with a step" {
+			g.Pause()
+			if err := g.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, ok := g.Enter(ended); ok {
+			t.Errorf("a pass begins at a gate (%s) after the end", name)
+		}
+	}
+}
+
 // TestAStepIsGivenBack by who took it and had no work, and is void in the next pause.
 func TestAStepIsGivenBack(t *testing.T) {
 	p := &Pace{}
