@@ -32,8 +32,13 @@ var (
 	errOrder   = errors.New("want the order pause, step or resume")
 	errNobody  = errors.New("no server leads now, so no loop acts")
 	errAllOnly = errors.New("name one loop to step")
-	errEnded   = errors.New("the loop has ended since, and the order with it: try again")
-	errUnknown = errors.New("it is not known whether the step was ordered: look with 'setpoint loops'")
+)
+
+var (
+	// ErrLoopEnded: the loop ended while it was ordered something.
+	ErrLoopEnded = errors.New("the loop has ended since, and the order with it: try again")
+	// ErrStepUnknown: a step was sent and not answered. Sent again, it could allow a second pass.
+	ErrStepUnknown = errors.New("it is not known whether the step was ordered: look with 'setpoint loops'")
 )
 
 // PaceOrder pauses a loop, lets one pass of it through, or has it go on.
@@ -114,7 +119,7 @@ func withDoubt(order PaceOrder, err error) error {
 	if err == nil || order.Order != StepLoop || errors.As(err, new(*Refusal)) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errUnknown, err)
+	return fmt.Errorf("%w: %w", ErrStepUnknown, err)
 }
 
 func (a *Admin) holdHere(order PaceOrder) (PaceAnswer, error) {
@@ -126,7 +131,7 @@ func (a *Admin) holdHere(order PaceOrder) (PaceAnswer, error) {
 	if err != nil {
 		return PaceAnswer{}, err
 	}
-	_, next, _ := a.config.Numbers.PassesSince(noPasses)
+	_, next, _ := a.config.Numbers.PassesSince(OfNoPass)
 	for queue := range queues {
 		if err := a.config.Pace.Order(log.Term, queue, order.of); err != nil {
 			return PaceAnswer{}, fmt.Errorf("%s: %w", queue, err)
@@ -145,7 +150,7 @@ func meant(all []numbers.Report, queues map[string]bool) (loops []numbers.Report
 		}
 	}
 	if len(loops) == 0 {
-		return nil, errEnded
+		return nil, ErrLoopEnded
 	}
 	return loops, nil
 }
@@ -189,8 +194,8 @@ func (a *Admin) queuesOf(order PaceOrder) (map[string]bool, error) {
 	return found, nil
 }
 
-// noPasses is a number that no pass has.
-const noPasses = ^uint64(0)
+// OfNoPass is a number that no pass has: who asks for passes from it on gets none, and the number of the next.
+const OfNoPass = ^uint64(0)
 
 // OrderPace orders a loop to pause, to step or to go on.
 func OrderPace(ctx context.Context, config *rest.Config, order PaceOrder) (PaceAnswer, error) {

@@ -15,7 +15,7 @@ func TestAnAnswerHasTheLoopsOfItsOrder(t *testing.T) {
 	if err != nil || len(loops) != 1 || loops[0].Queue != "deployment" {
 		t.Errorf("%v, %v", loops, err)
 	}
-	if loops, err := meant([]numbers.Report{{Queue: "active"}}, queues); !errors.Is(err, errEnded) {
+	if loops, err := meant([]numbers.Report{{Queue: "active"}}, queues); !errors.Is(err, ErrLoopEnded) {
 		t.Errorf("of an ended loop: %v, %v", loops, err)
 	}
 }
@@ -32,7 +32,7 @@ func TestOnlyAStepWithoutAnAnswerIsInDoubt(t *testing.T) {
 		"done":      {StepLoop, nil, false},
 		"pause":     {PauseLoop, context.DeadlineExceeded, false},
 	} {
-		if err := withDoubt(PaceOrder{Order: c.order}, c.err); errors.Is(err, errUnknown) != c.want {
+		if err := withDoubt(PaceOrder{Order: c.order}, c.err); errors.Is(err, ErrStepUnknown) != c.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -25,9 +25,6 @@ const (
 var (
 	errName = errors.New("name one loop or queue of 'setpoint loops', or --all")
 	errStep = errors.New("name one loop or queue of 'setpoint loops'")
-	// errUnknown ends a step that was sent and not answered: another server would order a second one.
-	errUnknown = errors.New("it is not known whether the step was ordered: look with 'setpoint loops'")
-	errEnded   = errors.New("the loop has ended since, and the step with it: try again")
 )
 
 const holdLong = "\n\nThis is for administrators, and for clusters to learn on alone, such as 'setpoint dev' runs; other servers refuse. A pause is in the\n" +
@@ -89,7 +86,7 @@ func (s *Shell) send(ctx context.Context, kubeconfig string, order admin.PaceOrd
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 		answer, err = admin.OrderPace(ctx, config, order)
 		if err != nil && connected && order.Order == admin.StepLoop && !errors.As(err, new(*admin.Refusal)) {
-			doubt = fmt.Errorf("%w: %w", errUnknown, err)
+			doubt = fmt.Errorf("%w: %w", admin.ErrStepUnknown, err)
 			return nil // so that no other server is asked
 		}
 		return err
@@ -132,7 +129,7 @@ func (s *Shell) step() *cobra.Command {
 // showStep waits for the pass that a step allows, and prints it.
 func (o *options) showStep(ctx context.Context, w io.Writer, answer admin.PaceAnswer) error {
 	if len(answer.Loops) == 0 {
-		return errEnded
+		return admin.ErrLoopEnded
 	}
 	queue := answer.Loops[0].Queue
 	for until := time.Now().Add(passTimeout); time.Now().Before(until); {

@@ -44,14 +44,14 @@ func TestAStepIsSentOnce(t *testing.T) {
 	for order, want := range map[string]int{admin.StepLoop: 1, admin.PauseLoop: 2} {
 		asked = 0
 		_, err := shellOf(closed, breaks, breaks).send(t.Context(), "", admin.PaceOrder{Order: order})
-		if err == nil || errors.Is(err, errUnknown) != (order == admin.StepLoop) || asked != want {
+		if err == nil || errors.Is(err, admin.ErrStepUnknown) != (order == admin.StepLoop) || asked != want {
 			t.Errorf("%s: asked %d times, %v", order, asked, err)
 		}
 	}
 }
 
 func TestAStepOfALoopThatEnded(t *testing.T) {
-	if err := (&options{}).showStep(t.Context(), io.Discard, admin.PaceAnswer{}); !errors.Is(err, errEnded) {
+	if err := (&options{}).showStep(t.Context(), io.Discard, admin.PaceAnswer{}); !errors.Is(err, admin.ErrLoopEnded) {
 		t.Error(err)
 	}
 }

@@ -12,12 +12,8 @@ import (
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
-const (
-	// watchInterval is the time between two questions; a server remembers the last 1,000 passes.
-	watchInterval = 500 * time.Millisecond
-	// ofNoPass is a number that no pass has: who asks from it on gets none.
-	ofNoPass = ^uint64(0)
-)
+// watchInterval is the time between two questions; a server remembers the last 1,000 passes.
+const watchInterval = 500 * time.Millisecond
 
 var errWatchOutput = errors.New("-w prints a table, or with -o json one pass a line")
 
@@ -36,7 +32,7 @@ func (o *options) follow(cmd *cobra.Command) error {
 	if o.output == "yaml" {
 		return o.Mistake(errWatchOutput)
 	}
-	from := ofNoPass
+	from := admin.OfNoPass
 	report, err := o.fetch(cmd.Context(), &from)
 	if err != nil {
 		return err
