@@ -22,7 +22,6 @@ var rooms = []room{
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says, or one of a server that was removed", []string{"server/removed"}, ""},
 	{[]string{"cmd/setpoint/userconfig"}, "what `setpoint kubeconfig` makes: for whom, and for which servers", []string{"cmd/setpoint/{clusterstatus,kubeconfig}", "internal/{revocation,trust}", "server/admin"}, "the members of the log count, and a private key never leaves the command"},
 	{[]string{"cmd/setpoint/revoke"}, "what `setpoint revoke` reads and writes", []string{"internal/{revocation,trust}", "internal/trust/tokens", "server/admin"}, ""},
-	{[]string{"cmd/setpoint/past"}, "what `setpoint history` asks and prints", []string{"apiserver/explain", "server/{admin,named,past}"}, "it only reads"},
 	{[]string{"cmd/setpoint/ui"}, "`setpoint ui`: who may come in, what may be asked of the servers, and how they are reached", []string{"cmd/setpoint/clusterstatus", "server/admin", "web"}, "the page opens no new door on a server: it has the caller's rights, and of those it only reads"},
 	{[]string{"web"}, "the page of a cluster: HTML, CSS and modules, as a browser reads them", nil, "no build step, nothing fetched from elsewhere, and nothing from a cluster is read as HTML"},
 	{[]string{"cmd/setpoint/past"}, "what `setpoint history` asks and prints", []string{"apiserver/explain", "server/{admin,named,past}"}, "it only reads, but for what it is told to purge"},
@@ -281,11 +280,18 @@ func TestHouseRooms(t *testing.T) {
 			tell(t, roomBreaches(f, of, used))
 		}
 	})
+	rows := map[string]bool{}
 	for _, r := range rooms {
 		for _, pattern := range slices.Concat(r.packages, r.mayImport) {
 			if !used[r.packages[0]+pattern] {
 				t.Errorf("room %s: %s matches nothing: delete it", r.packages[0], pattern)
 			}
+		}
+		for _, pattern := range r.packages {
+			if rows[pattern] {
+				t.Errorf("%s has two rows: keep the one that is true", pattern)
+			}
+			rows[pattern] = true
 		}
 	}
 }
