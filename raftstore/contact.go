@@ -13,9 +13,9 @@ const (
 	contactInterval = time.Second
 	// searchInterval is how often the verdict is looked at while no leader is known.
 	searchInterval = 250 * time.Millisecond
-	// electionWait is how long requests wait at a server from when it is without a leader, those that come then as long as those that
-	// waited before: together with contact.LostAfter the five seconds and two elections of etcd. A write that was sent already has no
-	// better place to learn its outcome.
+	// electionWait is how long after the loss of its leader a server lets requests wait, whenever they came: together with
+	// contact.LostAfter the five seconds and two elections of etcd. A write that was sent already has no better place to learn its
+	// outcome.
 	electionWait = 4 * time.Second
 	// lostWait is how long a request waits at least: at a server that has been without a leader for longer, the leader may be back at any
 	// moment, and who is refused asks again after as long.

@@ -233,8 +233,15 @@ func (f *later) Load() ([]byte, error) {
 }
 
 // TestTwoMajoritiesAtOnce: of three servers each sees another majority, and two of them found the cluster at the same time, with one
-// record. The second has not voted: it takes part under its own name all the same, and so does who was counted by the first.
+// record. The second has not voted: it takes part under its own name all the same, and so does who was counted by the first. It may also
+// have crashed between its marker and the record.
 func TestTwoMajoritiesAtOnce(t *testing.T) {
+	for name, crashes := range map[string]bool{"second refused": false, "second crashes": true} {
+		t.Run(name, func(t *testing.T) { twoMajorities(t, crashes) })
+	}
+}
+
+func twoMajorities(t *testing.T, crashes bool) {
 	synctest.Test(t, func(t *testing.T) {
 		var shared raftstoretest.TrustFolder
 		// Both decide before server 2 writes, and server 1 writes last.
@@ -249,6 +256,13 @@ func TestTwoMajoritiesAtOnce(t *testing.T) {
 		}
 		for i := range 3 {
 			c.Restart(i)
+		}
+		if crashes {
+			for _, err := shared.Load(); err != nil; _, err = shared.Load() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			c.Crash(0) // it is about to read what server 2 has just written
+			c.Restart(0)
 		}
 		time.Sleep(noteTime)
 		record, err := shared.Load()
