@@ -47,8 +47,8 @@ func (c *Clock) Advance(d time.Duration, settle func() error) error {
 	return nil
 }
 
-// Jump lets d pass at once, as for a machine that slept: of a ticker's ticks one comes, and whoever looks how much has passed finds
-// that it stood still. It is for spans of which Advance would make too many steps.
+// Jump lets d pass at once, as for a machine that slept: each timer that came due fires once, each ticker ticks once. It is for spans of
+// which Advance would make too many steps.
 func (c *Clock) Jump(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
