@@ -3,10 +3,10 @@
 //	go run ./test/together FLAGS OF GO TEST -- PACKAGES
 //
 // A program of tests that holds most of Kubernetes' types takes seven seconds of processor time to link (controllers/deployment) to
-// nineteen (server), and there are hundreds. Here the packages of one tree, such as controllers/, share a program. Their test files become files of the packages
-// themselves, and a main function calls the tests of the one package that it is started for: go build -overlay shows the compiler files
-// that are in no folder. Each package still runs in a process of its own, in its folder, with its own time limit, and the events are
-// those of go test -json.
+// nineteen (server), and there are hundreds. Here the packages of one tree, such as controllers/, share a program. Their test files
+// become files of the packages themselves, and a main function calls the tests of the one package that it is started for: go build
+// -overlay shows the compiler files that are in no folder. Each package still runs in a process of its own, in its folder, with its
+// own time limit, and the events are those of go test -json.
 //
 // Packages that cannot share (see separate) are tested by go test, beside the others. So is all that runs once more or in part:
 // only whole runs of the tests come here.
