@@ -1,7 +1,7 @@
 // Package backup is the archive of a store: all objects at one revision, in one stream that can be verified
 // without the cluster.
 //
-// It owns the archive's format, its writer and its reader, and how a file of one appears (ToFile).
+// It owns the archive's format, its writer and its reader.
 // It may import raftstore/command, raftstore/state
 // and raftstore/wire.
 //
@@ -12,7 +12,6 @@
 //     history are left out, so every client has to list again after a restore.
 //   - Writing and reading need memory for one block, whatever the size; Verify and
 //     Load need it for the objects.
-//   - A file appears under its name when it is whole and on the disk; the folder never has a part of one under that name.
 //   - The format can be extended, never changed: a newer one is refused by name.
 //
 // An archive holds Secrets as they are stored: protect it like the Secrets themselves.

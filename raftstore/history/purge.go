@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-io/setpoint/internal/durable"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/record"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -246,11 +247,7 @@ func writeSynced(path string, text []byte) error {
 
 // syncFolder makes a rename and a removal last. A file that comes back after a power failure is looked through again at the next start.
 func (h *History) syncFolder() {
-	folder, err := os.Open(h.config.Dir)
-	if err == nil {
-		err = errors.Join(folder.Sync(), folder.Close())
-	}
-	if err != nil {
+	if err := durable.SyncFolder(h.config.Dir); err != nil {
 		h.config.Logger.Warn("the folder of history cannot be synced", "err", err)
 	}
 }

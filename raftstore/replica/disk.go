@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/setpoint-io/setpoint/internal/durable"
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
@@ -97,7 +98,7 @@ func (f Files) quarantine() error {
 			return err
 		}
 	}
-	return marks.SyncDir(f.Dir)
+	return durable.SyncFolder(f.Dir)
 }
 
 func exists(path string) bool {

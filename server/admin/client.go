@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-io/setpoint/internal/durable"
 	"github.com/setpoint-io/setpoint/raftstore/backup"
 )
 
@@ -129,10 +130,13 @@ func FetchBackup(ctx context.Context, config *rest.Config, out io.Writer, progre
 	return backup.Check(io.TeeReader(response.Body, out), progress)
 }
 
+// backupFileMode lets nobody else read what Secrets may be in.
+const backupFileMode = 0o600
+
 // FetchBackupFile is FetchBackup into a file, which appears when it is whole and on
 // the disk. Whatever had its name before is replaced.
 func FetchBackupFile(ctx context.Context, config *rest.Config, path string, progress BackupProgress) (report BackupReport, err error) {
-	err = backup.ToFile(path+".tmp", path, func(file *os.File) (err error) {
+	err = durable.Replace(path+".tmp", path, backupFileMode, func(file *os.File) (err error) {
 		report, err = FetchBackup(ctx, config, file, progress)
 		return err
 	})

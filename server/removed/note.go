@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 // noteName is where the note lies below a data directory: what moves the data of the store away moves it too.
@@ -16,10 +16,10 @@ const noteName = "state-marker/removed"
 // Note writes down that the server whose data these are was removed. It survives a power cut.
 func Note(dataDir string) error {
 	path := filepath.Join(dataDir, noteName)
-	if err := os.WriteFile(path, []byte("This server was removed from its cluster.\n"), 0o600); err != nil {
+	if err := durable.WriteFile(path, []byte("This server was removed from its cluster.\n"), 0o600); err != nil {
 		return fmt.Errorf("noting that this server was removed: %w", err)
 	}
-	return marks.SyncDir(filepath.Dir(path))
+	return nil
 }
 
 // Noted reports whether there is a note.

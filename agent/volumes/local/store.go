@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/setpoint-io/setpoint/internal/durable"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
 )
 
@@ -101,7 +102,7 @@ func (s *Store) create(at, aside string, block bool) error {
 	if err := os.Rename(aside, at); err != nil {
 		return err
 	}
-	return syncFolder(s.dir)
+	return durable.SyncFolder(s.dir) // a volume that was reported must be there after a power cut
 }
 
 func makeFolder(path string) error {
@@ -109,15 +110,6 @@ func makeFolder(path string) error {
 		return err
 	}
 	return os.Chmod(path, folderMode) // past the umask
-}
-
-// syncFolder makes a rename last: a volume that was reported must be there after a power cut.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // size gives the volume its size and tells whether that is enforced.
@@ -177,7 +169,7 @@ func (s *Store) setAside(at, aside string, onlyEmpty bool) error {
 	if err := os.Rename(at, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncFolder(s.dir)
+	return durable.SyncFolder(s.dir)
 }
 
 // empty tells whether nothing was ever written to a volume, or it was all deleted.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 const (
@@ -72,10 +74,7 @@ func fill(file *os.File, content []byte, mode fs.FileMode) error {
 
 // SyncFolder makes a rename durable where the file system can; one that cannot sync folders is no error.
 func SyncFolder(path string) {
-	if folder, err := os.Open(path); err == nil {
-		_ = folder.Sync()
-		_ = folder.Close()
-	}
+	_ = durable.SyncFolder(path)
 }
 
 // ReadOrMake returns the content of a file, making it first when it is missing.

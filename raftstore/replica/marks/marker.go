@@ -9,6 +9,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 const fileMode = 0o600
@@ -120,42 +122,8 @@ func (d Dir) Save(m *Marker) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceSynced(d.marker(), append(data, '\n')); err != nil {
+	if err := durable.WriteFile(d.marker(), append(data, '\n'), fileMode); err != nil {
 		return fmt.Errorf("writing the state marker: %w", err)
 	}
 	return nil
-}
-
-// replaceSynced puts a file in the place of another, whole or not at all.
-func replaceSynced(path string, data []byte) error {
-	temporary := path + ".tmp"
-	if err := writeSynced(temporary, data); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-func writeSynced(path string, data []byte) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, fileMode)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if _, err := file.Write(data); err != nil {
-		return err
-	}
-	return file.Sync()
-}
-
-// SyncDir returns when what was renamed in a directory survives a power cut.
-func SyncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 // Watermark says how far a server's log reached, and its term. It lies apart from
@@ -49,7 +51,7 @@ func (d Dir) SaveWatermark(w Watermark) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceSynced(d.watermark(), append(data, '\n')); err != nil {
+	if err := durable.WriteFile(d.watermark(), append(data, '\n'), fileMode); err != nil {
 		return fmt.Errorf("writing the watermark: %w", err)
 	}
 	return nil

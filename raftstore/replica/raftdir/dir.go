@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/setpoint-io/setpoint/internal/durable"
 	"github.com/setpoint-io/setpoint/raftstore/replica/boltfile"
-	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
 
@@ -83,7 +83,7 @@ func (d *Dir) open(stableKeys []string) (err error) {
 		return nil
 	}
 	// A process that was killed may have changed names without waiting for the disk.
-	if err := marks.SyncDir(d.path); err != nil {
+	if err := durable.SyncFolder(d.path); err != nil {
 		return err
 	}
 	if d.segments, err = segments.Open(filepath.Join(d.path, Segments)); errors.Is(err, segments.ErrDamaged) {

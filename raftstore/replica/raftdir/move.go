@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
-	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/internal/durable"
 	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 	"github.com/setpoint-io/setpoint/raftstore/replica/termstore"
 )
@@ -59,7 +59,7 @@ func (d *Dir) move(stableKeys []string) error {
 	if err := os.Rename(moving, final); err != nil {
 		return err
 	}
-	if err := marks.SyncDir(d.path); err != nil {
+	if err := durable.SyncFolder(d.path); err != nil {
 		return err
 	}
 	return d.dropLog(stableKeys)
@@ -121,7 +121,7 @@ func (d *Dir) dropLog(stableKeys []string) error {
 		return errors.Join(err, to.Close())
 	}
 	d.former, d.database = d.database, to
-	return errors.Join(marks.SyncDir(d.path), os.Remove(filepath.Join(d.path, mayMoveName)))
+	return errors.Join(durable.SyncFolder(d.path), os.Remove(filepath.Join(d.path, mayMoveName)))
 }
 
 func copyStable(from, to *raftboltdb.BoltStore, stableKeys []string) error {

@@ -9,8 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/setpoint-io/setpoint/raftstore/backup"
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
+
+// fileMode lets nobody else read what Secrets may be in.
+const fileMode = 0o600
 
 // folder is the path of a folder.
 type folder string
@@ -18,7 +21,7 @@ type folder string
 // Put implements Place.
 func (f folder) Put(_ context.Context, owner, name string, fill func(io.Writer) error) (bytes int64, err error) {
 	part := filepath.Join(string(f), "."+owner+".backup.part")
-	err = backup.ToFile(part, filepath.Join(string(f), name), func(file *os.File) error {
+	err = durable.Replace(part, filepath.Join(string(f), name), fileMode, func(file *os.File) error {
 		written, err := write(file, fill)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package backup_test
+package durable_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/setpoint-io/setpoint/raftstore/backup"
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 // TestAFileAppearsWhole, in the place of what had its name, and what stood where its part is written is not written to.
@@ -28,20 +28,20 @@ func TestAFileAppearsWhole(t *testing.T) {
 	if err := errors.Join(os.WriteFile(other, []byte("other"), 0o600), os.Symlink(other, part)); err != nil {
 		t.Fatal(err)
 	}
-	if err := backup.ToFile(part, path, fill("first", nil)); err != nil {
+	if err := durable.Replace(part, path, 0o600, fill("first", nil)); err != nil {
 		t.Error(err)
 	}
 	expect("made", path, "first")
 	expect("where a link led", other, "other")
 	broken := errors.New("no leader")
-	if err := backup.ToFile(part, path, fill("second", broken)); !errors.Is(err, broken) {
+	if err := durable.Replace(part, path, 0o600, fill("second", broken)); !errors.Is(err, broken) {
 		t.Errorf("%v, not %v", err, broken)
 	}
 	expect("after a failure", path, "first")
 	if _, err := os.Lstat(part); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a part is left: %v", err)
 	}
-	if err := backup.ToFile(part, path, fill("third", nil)); err != nil {
+	if err := durable.Replace(part, path, 0o600, fill("third", nil)); err != nil {
 		t.Error(err)
 	}
 	expect("replaced", path, "third")
