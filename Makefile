@@ -107,7 +107,7 @@ differential: ## upstream's controllers and ours on the same generated worlds: W
 	cd test/differential && $(GO) test -count=1 -v -timeout 60m -run 'TestWorlds/($(KIND))' . -worlds $(or $(WORLDS),200) -seed $(or $(SEED),1) -runs $(or $(RUNS),500)
 
 lists: ## upstream's lists beside ours: gates, plugins, flags, roles, discovery, columns, stable metrics, reasons of events, health checks
-	cd test/differential && $(GO) test -count=1 -v ./lists
+	cd test/differential && $(GO) mod download && $(GO) test -count=1 -v ./lists
 
 statuses: ## every status that ours publish on the way is one that upstream's controllers could have: 1,000 worlds of each kind
 	$(MAKE) differential WORLDS=$(or $(WORLDS),1000) SEED=$(SEED) RUNS=$(RUNS) KIND='^(deployment|replicaset|statefulset|daemonset|job|cronjob|disruption|autoscaler)$$'

@@ -40,7 +40,7 @@ func source(t *testing.T, importPath string) string {
 func foldersOf(t *testing.T, modules ...string) map[string]string {
 	t.Helper()
 	dirs, missing := map[string]string{}, []string{}
-	for line := range strings.Lines(output(t, append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, modules...))) {
+	for line := range strings.Lines(output(t, append([]string{"list", "-e", "-m", "-f", "{{.Path}} {{.Dir}}"}, modules...))) {
 		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if dirs[path] = dir; dir == "" {
 			missing = append(missing, path)
