@@ -31,7 +31,6 @@ fi
 # As in the Makefile: for what compiles and links. Tests run as they are, but for those with the race detector, which take a seventh
 # less CPU time with it.
 compiler_gogc=400
-as_they_are=(-exec 'env -u GOGC')
 
 failed=0 # everything runs, whatever fails before
 
@@ -45,6 +44,10 @@ finish() {
 trap finish EXIT
 export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
 CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
+# What each program of tests takes is noted, so that it can be seen where the time goes.
+export COSTS=$again_dir/costs
+cost=$again_dir/cost
+CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$cost" ./test/cost || exit 1
 # Most packages share a program with others of their tree: a link takes as long as many a test. Each has its own where all runs in full,
 # so that none rests on what another imports, and with flags that only go test knows.
 together=
@@ -62,7 +65,7 @@ vet() { CGO_ENABLED=0 GOGC=$compiler_gogc go vet -vettool="$vettool" "$@"; }
 looked_at() { vet ./...; }
 
 # plain runs tests without the race detector.
-plain() { CGO_ENABLED=0 GOGC=$compiler_gogc "$AGAIN" "${as_they_are[@]}" "$@"; }
+plain() { CGO_ENABLED=0 GOGC=$compiler_gogc "$AGAIN" -exec "env -u GOGC $cost" "$@"; }
 
 # part runs one of the functions below, and says what it cost.
 part() {
@@ -171,16 +174,25 @@ fi
 
 with_detector() {
   # shellcheck disable=SC2046 # as above
-  TOGETHER=$together GOGC=$compiler_gogc "$AGAIN" -race "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first $(printf '%s\n' "${with[@]}" | grep -vxF "$static_package"))
+  TOGETHER=$together GOGC=$compiler_gogc "$AGAIN" -exec "$cost" -race "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first $(printf '%s\n' "${with[@]}" | grep -vxF "$static_package"))
 }
 # Its tests' own executable is the demo image: nothing else is in there, no C library either, so with the detector (cgo) it is linked statically.
 statically() {
-  GOGC=$compiler_gogc "$AGAIN" -race -ldflags '-s -w -linkmode external -extldflags -static' "${test_flags[@]}" -- "$static_package"
+  GOGC=$compiler_gogc "$AGAIN" -exec "$cost" -race -ldflags '-s -w -linkmode external -extldflags -static' "${test_flags[@]}" -- "$static_package"
 }
 if ((${#with[@]} > 0)); then
   part statically || failed=1
   part with_detector || failed=1
 fi
+
+# dearest prints the packages whose tests took most, both ways that they ran in together.
+dearest() {
+  echo "run: of that, tests took $(awk '{ s += $1 } END { print int(s) }' "$COSTS") s of CPU time; most in (CPU time, time that passed):"
+  awk -v root="$PWD/" '{ cpu[$3] += $1; wall[$3] += $2 }
+    END { for (dir in cpu) { name = dir; sub(root, "", name); printf "run: %7.1f s %7.1f s  %s\n", cpu[dir], wall[dir], name } }' "$COSTS" |
+    sort -k 2 -rn | head -15
+}
+[[ ! -s $COSTS ]] || dearest
 
 if [[ -s $NEEDED_ANOTHER_RUN ]]; then
   echo "needed another run (each wants a line in test/chance.md: seen when, cause or suspicion):"
