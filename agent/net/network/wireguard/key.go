@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/setpoint-io/setpoint/agent/base/private"
 )
 
 const (
 	keyFile      = "private-key"
-	privateDir   = 0o700
-	privateFile  = 0o600
 	keyTextBytes = 44 // 32 bytes in base64
 )
 
@@ -37,14 +37,10 @@ func Key(dir string) (wgtypes.Key, error) {
 func newKey(dir, path string) (wgtypes.Key, error) {
 	key, err := wgtypes.GeneratePrivateKey()
 	if err == nil {
-		err = os.MkdirAll(dir, privateDir)
+		err = private.Folder(dir)
 	}
 	if err != nil {
 		return key, err
 	}
-	part := path + ".part"
-	if err := os.WriteFile(part, []byte(key.String()+"\n"), privateFile); err != nil {
-		return key, err
-	}
-	return key, os.Rename(part, path)
+	return key, private.WriteFile(path, []byte(key.String()+"\n"))
 }

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/setpoint-io/setpoint/agent/base/private"
 )
 
 const (
@@ -33,7 +35,7 @@ func socketPath(dir string) string { return filepath.Join(dir, "control.sock") }
 
 // startProcess makes the device's file and the socket, and starts the process that serves both.
 func startProcess(name, dir string) error {
-	if err := os.MkdirAll(dir, privateDir); err != nil {
+	if err := private.Folder(dir); err != nil {
 		return err
 	}
 	device, err := openTUN(name)
@@ -46,7 +48,7 @@ func startProcess(name, dir string) error {
 		return err
 	}
 	defer control.Close()
-	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_RDWR|os.O_APPEND, privateFile)
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,6 +66,9 @@ func (s *Store) addFrom(others *others, image v1.Image, open openLayer, record I
 	if err := group.Wait(); err != nil {
 		return Image{}, err
 	}
+	if err := s.settle(record.Layers); err != nil {
+		return Image{}, err
+	}
 	record.SizeBytes = size.Load()
 	return s.put(record)
 }
@@ -97,12 +100,12 @@ func (s *Store) addLayer(others *others, diffID v1.Hash, layer v1.Layer, open op
 	return size.(uint64), nil
 }
 
-// fillLayer makes the layer's directory appear complete or not at all. Its size lies beside the content.
+// fillLayer makes the layer's directory appear complete or not at all. It counts, for a record and after a new start, once it is settled.
 func (s *Store) fillLayer(name string, fill func(dir string) (uint64, error)) (uint64, error) {
 	final := filepath.Join(s.LayersDir(), name)
-	if data, err := os.ReadFile(s.sizePath(name)); err == nil {
+	if size, err := s.layerSize(name); err == nil {
 		if _, err := os.Stat(final); err == nil {
-			return strconv.ParseUint(string(data), 10, 64)
+			return size, nil
 		}
 	}
 	temporary, err := os.MkdirTemp(s.LayersDir(), temporaryPrefix)
@@ -117,16 +120,17 @@ func (s *Store) fillLayer(name string, fill func(dir string) (uint64, error)) (u
 	if err != nil {
 		return 0, err
 	}
-	if err := os.WriteFile(s.sizePath(name), []byte(strconv.FormatUint(size, 10)), 0o644); err != nil {
+	if err := errors.Join(os.RemoveAll(final), os.RemoveAll(s.sizePath(name))); err != nil {
 		return 0, err
 	}
-	if err := os.RemoveAll(final); err != nil {
+	if err := os.Rename(temporary, final); err != nil {
 		return 0, err
 	}
-	return size, os.Rename(temporary, final)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsettled[name] = size
+	return size, nil
 }
-
-func (s *Store) sizePath(name string) string { return filepath.Join(s.sizesDir(), name) }
 
 // unpackVerified unpacks a tar, closes it, and keeps notes of it.
 func (s *Store) unpackVerified(dir string, diffID v1.Hash, content io.ReadCloser) (uint64, error) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 )
 
 // Use is what containers hold.
@@ -67,10 +66,6 @@ func (s *Store) Collect(use Use) (Collected, error) {
 
 // layerBytes is what was written down when the layer was unpacked.
 func (s *Store) layerBytes(name string) uint64 {
-	data, err := os.ReadFile(s.sizePath(name))
-	if err != nil {
-		return 0
-	}
-	size, _ := strconv.ParseUint(string(data), 10, 64) // else it counts as nothing
+	size, _ := s.settledSize(name) // else it counts as nothing
 	return size
 }

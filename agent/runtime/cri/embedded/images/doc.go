@@ -11,6 +11,7 @@
 //
 // It promises: content is checked against its digest before it counts; unpacking never leaves the layer's directory;
 // a layer or record is visible only when complete (rename), so a crash leaves at worst a temporary directory that the
-// next start deletes; a layer in use by a container is never removed. Methods are safe for concurrent use; equal
+// next start deletes; a layer counts only once its content is on the disk (syncfs), so after a power cut none has parts of its files; a
+// layer in use by a container is never removed. Methods are safe for concurrent use; equal
 // pulls share one download. Tested with archives and a registry made in the tests.
 package images

@@ -64,28 +64,32 @@ type Image struct {
 	Pinned bool
 }
 
-// Store is the set of images on this node. mu guards images, pulling, peers and coming.
+// Store is the set of images on this node. mu guards images, unsettled, pulling, peers and coming.
 type Store struct {
-	config  Config
-	mu      sync.Mutex
-	images  map[string]Image
-	seen    map[string]string // archive name -> size and time at which it was loaded
-	layers  singleflight.Group
-	pulls   singleflight.Group
-	pulling map[*pulling]bool
-	loading sync.Mutex
-	peers   askOthers
-	coming  map[string]*arrival // by the layer's directory
-	limits  limits
+	config Config
+	mu     sync.Mutex
+	images map[string]Image
+	seen   map[string]string // archive name -> size and time at which it was loaded
+	// unsettled are the sizes of layers that this process unpacked and that may not be on the disk yet.
+	unsettled map[string]uint64
+	layers    singleflight.Group
+	pulls     singleflight.Group
+	pulling   map[*pulling]bool
+	loading   sync.Mutex
+	peers     askOthers
+	coming    map[string]*arrival // by the layer's directory
+	limits    limits
 	// statfs is asked what the disk has left.
 	statfs func(dir string, into *unix.Statfs_t) error
+	syncfs func(dir string) error
 }
 
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
 	s := &Store{
 		config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}, coming: map[string]*arrival{},
-		limits: defaultLimits, statfs: unix.Statfs,
+		unsettled: map[string]uint64{},
+		limits:    defaultLimits, statfs: unix.Statfs, syncfs: syncfs,
 	}
 	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir(), s.tarsDir()} {
 		if err := private.Folder(dir); err != nil {
@@ -126,7 +130,7 @@ func (s *Store) removeTemporary() error {
 	return errs
 }
 
-// readRecord takes a record whose layers are all there; any other is forgotten, so that the image is fetched again.
+// readRecord takes a record whose layers are all there and whole; any other is forgotten, so that the image is fetched again.
 func (s *Store) readRecord(name string) {
 	path := filepath.Join(s.recordsDir(), name)
 	data, err := os.ReadFile(path)
@@ -137,6 +141,9 @@ func (s *Store) readRecord(name string) {
 	for _, layer := range image.Layers {
 		if err == nil {
 			_, err = os.Stat(filepath.Join(s.LayersDir(), layer))
+		}
+		if err == nil {
+			_, err = s.settledSize(layer)
 		}
 	}
 	if err != nil || image.ID == "" {
@@ -252,10 +259,7 @@ func (s *Store) write(image Image) error {
 		return err
 	}
 	path := s.recordPath(image.ID)
-	if err := os.WriteFile(path+".tmp", data, 0o644); err != nil {
-		return fmt.Errorf("image record: %w", err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	if err := private.WriteFile(path, data); err != nil {
 		return fmt.Errorf("image record: %w", err)
 	}
 	s.images[image.ID] = image
@@ -309,6 +313,7 @@ func (s *Store) removeLayers(names []string, inUse map[string]bool) error {
 	var errs error
 	for _, name := range names {
 		if !needed[name] && !inUse[name] {
+			delete(s.unsettled, name)
 			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)), os.RemoveAll(s.sizePath(name)), os.RemoveAll(s.tarPath(name)))
 		}
 	}
