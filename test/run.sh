@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All tests. The output ends with Go's own summary, one line for each package.
 #
-#   RACE=0          without the race detector: no C compiler needed, half the time
+#   RACE=0          without the race detector: no C compiler needed
 #   RACE=full       every test in full with it (make race): much longer
 #   LONG=1          every test in full (make long), not in its short form
 #   COMPOSE=0       without the cluster in Docker; COMPOSE=1: fail if it cannot run
@@ -36,12 +36,7 @@ failed=0 # everything runs, whatever fails before
 
 # What fails is run again, alone: test/again says what that excuses, and adds to this list.
 again_dir=$(mktemp -d)
-compiling= # the process group that compiles beside what runs
-finish() {
-  [[ -z $compiling ]] || kill -TERM -- "-$compiling" 2>/dev/null
-  rm -rf "$again_dir"
-}
-trap finish EXIT
+trap 'rm -rf "$again_dir"' EXIT
 export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
 CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
 # What each program of tests takes is noted, so that it can be seen where the time goes.
@@ -92,8 +87,6 @@ modules() {
   done
   return "$status"
 }
-# Commands and drivers of whole clusters are no second look at the same servers, so the detector has them only with RACE=full.
-unwatched='^[^ ]+/setpoint/(cmd|test)/'
 # Upstream's own judgement of the API, in short (make conformance: all of it).
 conformance() { SUITE=short CLASS=A PROCS=6 test/conformance/run.sh; }
 # The tests of others' clients run with programs that take long to build (make clients).
@@ -106,22 +99,8 @@ clients() {
   return "$status"
 }
 compose() { vet -tags compose ./test/compose && test/compose.sh; }
-# Tests' libraries are compiled for the race detector with what time others leave: what follows the modules waits more than it computes.
-libraries() {
-  local all
-  mapfile -t all < <(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./... | grep -vE "$unwatched")
-  CGO_ENABLED=1 GOGC=$compiler_gogc nice -n 19 go build -race "${all[@]}"
-}
 
-part looked_at || failed=1
-part modules || failed=1
-if [[ ${RACE:-1} != 0 ]]; then
-  set -m # a process group of its own, so that an interrupted run ends it too
-  part libraries &
-  compiling=$!
-  set +m
-fi
-for name in conformance clients compose; do part "$name" || failed=1; done
+for name in looked_at modules conformance clients compose; do part "$name" || failed=1; done
 
 # Scripts type their commands with people's binary, whose servers print what docs/walkthrough.md says. With the race detector
 # servers say more, and are not static, so that no container can hold them: some scripts are skipped then.
@@ -131,21 +110,25 @@ test_flags=(-count=1 -vet=off -timeout "$package_timeout" -p "$packages_at_once"
 # shellcheck disable=SC2206 # several flags in one variable
 test_flags+=(${TEST_FLAGS:-})
 
-tested() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' "$@"; }
-# detected lists what the detector watches: packages that start goroutines themselves, in their code or in their tests. Loops and
-# handlers that others start are seen in the tests of those others, such as controllers, server and raftstore.
+tested() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...; }
+# light lists the packages whose tests link nothing of Kubernetes, all of which would have to be compiled once more for the detector.
+light() { go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '$1 ~ /\.test$/ && !/ k8s\.io\// { sub(/\.test$/, "", $1); print $1 }'; }
+# detected lists what the detector watches: with RACE=full everything, else those light packages that start goroutines themselves, in their
+# code or in their tests: the store with raft, sessions, shares. Servers, loops and agents are watched by make race.
 starts='^\s*go [a-zA-Z_][^ ]*\(|\.Go\(|AfterFunc\('
 detected() {
-  local package dir
+  local package
   case ${RACE:-1} in
   0) return ;;
-  full) tested ./... | cut -d ' ' -f 1 ;;
+  full) tested ;;
   *)
-    tested ./... | grep -vE "$unwatched" |
-      while read -r package dir; do ! grep -qE "$starts" "$dir"/*.go || echo "$package"; done
+    light | while read -r package; do
+      ! grep -qE "$starts" ".${package#"$module"}"/*.go || echo "$package"
+    done
     ;;
   esac
 }
+module=$(go list -m)
 
 # longest_first orders package names: what runs for minutes begins first, so that the end does not wait for it.
 longest_first() {
@@ -155,8 +138,8 @@ longest_first() {
 }
 
 mapfile -t with < <(detected | sort)
-mapfile -t without < <(comm -23 <(tested ./... | cut -d ' ' -f 1 | sort) <(printf '%s\n' "${with[@]}"))
-if ((${#with[@]} + ${#without[@]} < 300)); then
+mapfile -t without < <(comm -23 <(tested | sort) <(printf '%s\n' "${with[@]}"))
+if ((${#with[@]} + ${#without[@]} < 300)) || { [[ ${RACE:-1} != 0 ]] && ((${#with[@]} < 30)); }; then
   echo "run: only ${#with[@]} and ${#without[@]} packages with tests were found" >&2
   exit 1
 fi
@@ -167,10 +150,6 @@ without_detector() {
   TOGETHER=$together plain "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first "${without[@]}")
 }
 ((${#without[@]} == 0)) || part without_detector || failed=1
-if [[ ${RACE:-1} != 0 ]]; then
-  wait "$compiling" || failed=1
-  compiling=
-fi
 
 with_detector() {
   # shellcheck disable=SC2046 # as above
@@ -180,10 +159,8 @@ with_detector() {
 statically() {
   GOGC=$compiler_gogc "$AGAIN" -exec "$cost" -race -ldflags '-s -w -linkmode external -extldflags -static' "${test_flags[@]}" -- "$static_package"
 }
-if ((${#with[@]} > 0)); then
-  part statically || failed=1
-  part with_detector || failed=1
-fi
+((${#with[@]} == 0)) || part with_detector || failed=1
+[[ ${RACE:-1} != full ]] || part statically || failed=1
 
 # dearest prints the packages whose tests took most, both ways that they ran in together.
 dearest() {
