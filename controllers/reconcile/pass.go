@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
@@ -48,25 +47,6 @@ func PassFrom(ctx context.Context) (pass Pass, ok bool) {
 // withPass accounts what is written under the context to the controller and, if there is a key, to its pass.
 func withPass(ctx context.Context, pass Pass) context.Context {
 	return context.WithValue(ctx, passKey{}, pass)
-}
-
-// WithLoop accounts what is written under the context to a loop that Run does not run, such as the scheduler. It is not watched for
-// circles, since nothing would make its keys rest.
-func WithLoop(ctx context.Context, controller string, loop *numbers.Loop, now func() time.Time) context.Context {
-	if loop == nil {
-		return ctx
-	}
-	return withPass(ctx, Pass{
-		Controller: controller, wrote: func(string, uint64) { loop.Wrote(now(), "", "", 0) }, did: func(line actions.Line) {
-			about := line.About() // the line may hold whole objects and answers
-			key := func() string { return about }
-			pass := numbers.Pass{Key: key, At: now(), Took: line.Took, Acts: []actions.Line{line.Clipped()}}
-			if line.Done() {
-				pass.Writes = 1
-			}
-			loop.Passed(pass)
-		},
-	})
 }
 
 // withPassOf accounts what is written under the context to this key.

@@ -7,7 +7,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
-// tally is what one pass has done so far. Controllers write from several goroutines.
+// tally is what one pass has done so far. Loops write from several goroutines.
 type tally struct {
 	mu     sync.Mutex
 	writes int

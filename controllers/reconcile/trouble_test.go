@@ -92,22 +92,3 @@ func TestWritesInCirclesAreSlowedDown(t *testing.T) {
 		}
 	})
 }
-
-func TestWritesOfALoopThatRunDoesNotRun(t *testing.T) {
-	var ledger numbers.Ledger
-	ctx := WithLoop(t.Context(), "default-scheduler", ledger.Begin("default-scheduler", "active"), time.Now)
-	pass, ok := PassFrom(ctx)
-	if !ok || pass.Controller != "default-scheduler" {
-		t.Fatalf("pass %+v, %t", pass, ok)
-	}
-	for range 2 * numbers.CircleRepeats {
-		pass.Wrote("pods/binding n/p", 1)
-	}
-	report := ledger.Reports(time.Now())[0]
-	if report.WritesPerMinute != 2*numbers.CircleRepeats || len(report.Circles) != 0 {
-		t.Errorf("%+v, want all writes and no circle", report)
-	}
-	if _, ok := PassFrom(WithLoop(t.Context(), "default-scheduler", nil, time.Now)); ok {
-		t.Error("nobody counts, yet there is a pass")
-	}
-}

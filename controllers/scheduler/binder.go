@@ -19,12 +19,17 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/points"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/volumebinding"
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // bindLimit bounds the bindings under way at once; the scheduling loop waits when it is reached. Many at once is what
 // lets the store commit them together.
 const bindLimit = 64
+
+// volumeWaitLimit bounds the pods that wait for their volumes or devices at once, shared by namespaces; the next one is tried again
+// later.
+const volumeWaitLimit = 1024
 
 // The gap that the scheduler closes, for who watches it.
 const (
@@ -38,7 +43,7 @@ type binder struct {
 	api       Binder
 	slots     chan struct{}
 	waits     *shares.Places // of pods that wait for their volumes or devices
-	volumes   *volumeWriter
+	volumes   *volumebinding.Writer
 	devices   *devices.Writer
 	children  sync.WaitGroup
 }
@@ -49,8 +54,10 @@ func newBinder(s *scheduler, api Binder) *binder {
 	}
 	return &binder{
 		scheduler: s, api: api, slots: make(chan struct{}, bindLimit),
-		waits:   shares.New("pods that wait for volumes or devices", shares.Limits{All: volumeWaitLimit}),
-		volumes: &volumeWriter{client: s.client, clock: s.queue.clock, pods: s.pods, claims: s.claims.volumeClaims, volumes: s.claims.volumes},
+		waits: shares.New("pods that wait for volumes or devices", shares.Limits{All: volumeWaitLimit}),
+		volumes: &volumebinding.Writer{
+			Client: s.client, Clock: s.queue.clock, Pods: s.pods, Claims: s.claims.volumeClaims, Volumes: s.claims.volumes,
+		},
 		devices: &devices.Writer{Client: s.client, Clock: s.queue.clock},
 	}
 }
@@ -62,7 +69,7 @@ func (b *binder) start(ctx context.Context, t task, d decision) {
 		b.bind(ctx, t, d.node, nil)
 		return
 	}
-	b.children.Go(func() {
+	t.pass.Go(&b.children, func() error {
 		begun := time.Now()
 		b.scheduler.evictor.nominate(reconcile.WithCause(ctx, t.pod), t.pod, d.node) // shows what is waited for, and keeps it in the next term
 		err := b.bindVolumes(ctx, t, d)
@@ -75,9 +82,10 @@ func (b *binder) start(ctx context.Context, t task, d decision) {
 		if err != nil {
 			b.unreserve(ctx, t, claims)
 			b.claimsFailed(ctx, t, d.node, err)
-			return
+			return err
 		}
 		b.bind(ctx, t, d.node, claims)
+		return nil
 	})
 }
 
@@ -88,7 +96,7 @@ func (b *binder) bindVolumes(ctx context.Context, t task, d decision) error {
 	leave, err := b.waits.Enter(shares.Namespace(t.pod.Namespace))
 	if err == nil {
 		longest := b.scheduler.engines[t.profile()].profile.VolumeWaitMax
-		err = b.volumes.bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes, longest)
+		err = b.volumes.Bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes, longest)
 		leave()
 	}
 	b.scheduler.release(d.volumes)
@@ -123,14 +131,15 @@ func (b *binder) bindDevices(ctx context.Context, t task, d decision) ([]*resour
 // deallocate takes back devices that keep the pod off all nodes. The change wakes the pod, and so does a failure.
 func (b *binder) deallocate(ctx context.Context, t task, claim *resourcev1.ResourceClaim) {
 	b.slots <- struct{}{}
-	b.children.Go(func() {
+	t.pass.Go(&b.children, func() error {
 		defer func() { <-b.slots }()
 		err := b.devices.Deallocate(reconcile.WithCause(ctx, t.pod), claim)
 		if err == nil || ctx.Err() != nil || apierrors.IsConflict(err) {
-			return // what made the conflict wakes the pod
+			return nil // what made the conflict wakes the pod
 		}
 		b.scheduler.log.Warn("taking back devices failed", "claim", claim.Namespace+"/"+claim.Name, "err", err)
 		b.scheduler.queue.wake(plugin.DevicesChanged)
+		return err
 	})
 }
 
@@ -153,7 +162,7 @@ func (b *binder) claimsFailed(ctx context.Context, t task, node string, err erro
 		return // the term is over; the next one starts from what the watch says
 	}
 	s.forget(t)
-	if errors.Is(err, errPodGone) {
+	if errors.Is(err, volumebinding.ErrPodGone) {
 		s.queue.remove(t.pod.UID)
 		s.series.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 		return
@@ -161,7 +170,7 @@ func (b *binder) claimsFailed(ctx context.Context, t task, node string, err erro
 	s.evictor.showNoPromise(ctx, t.pod)
 	s.log.Warn("binding claims failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
 	if !apierrors.IsConflict(err) {
-		s.report.unschedulable(t.pod.Pod, corev1.PodReasonSchedulerError, err.Error())
+		s.report.unschedulable(t.pod.Pod, corev1.PodReasonSchedulerError, err.Error(), t.pass)
 	}
 	b.again(t, err)
 }
@@ -169,18 +178,19 @@ func (b *binder) claimsFailed(ctx context.Context, t task, node string, err erro
 // bind starts one binding; it blocks while bindLimit of them are under way. The claims are reserved for the pod.
 func (b *binder) bind(ctx context.Context, t task, node string, claims []*resourcev1.ResourceClaim) {
 	b.slots <- struct{}{}
-	b.children.Go(func() {
+	t.pass.Go(&b.children, func() error {
 		defer func() { <-b.slots }()
 		begun := time.Now()
 		err := b.write(reconcile.WithGap(reconcile.WithCause(ctx, t.pod), aNode, none), t, node)
 		b.scheduler.durations(t.profile()).Took(points.Bind, begun, err)
 		if err != nil {
 			b.failed(ctx, t, node, claims, err)
-			return
+			return err
 		}
 		b.scheduler.queue.done(t.entry)
 		b.scheduler.countScheduled(t)
 		b.scheduler.report.scheduled(t.pod.Pod, node)
+		return nil
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/storageroom"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/volumebinding"
 )
 
 // claims looks up what the volume claims and resource claims of a pod require. Its errors are the words of upstream's
@@ -172,7 +173,7 @@ func (c *claims) volumeClaim(pod *corev1.Pod, v *corev1.Volume) (*corev1.Persist
 
 // addVolume adds what a claim requires: its volume, or that it has none yet.
 func (c *claims) addVolume(needs *plugin.Needs, claim *corev1.PersistentVolumeClaim) error {
-	if !isBound(claim) {
+	if !volumebinding.IsBound(claim) {
 		class := c.lateClass(claim)
 		if class == nil || claim.Spec.VolumeName != "" {
 			return errUnboundClaims

@@ -40,10 +40,11 @@ func (c Config) allowances() []budgets.Budget {
 }
 
 // evict starts one preemption. The preemptor comes back from the queue when the victims are gone.
-func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, d decision) {
+func (v *evictor) evict(ctx context.Context, t task, d decision) {
 	v.slots <- struct{}{}
-	v.children.Go(func() {
+	t.pass.Go(&v.children, func() error {
 		defer func() { <-v.slots }()
+		preemptor := t.pod
 		ctx := reconcile.WithCause(ctx, preemptor)
 		v.nominate(ctx, preemptor, d.node)
 		for _, pod := range d.lost {
@@ -56,6 +57,7 @@ func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, d decision) 
 				v.scheduler.spare(victim.UID)
 			}
 		}
+		return nil // the pass has failed already: the pod fits nowhere
 	})
 }
 

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/setpoint-io/setpoint/controllers/scheduler/points"
 )
 
@@ -12,6 +14,12 @@ const queueName = "active"
 
 // name is the pod's in reports.
 func (e *entry) name() string { return e.pod.Namespace + "/" + e.pod.Name }
+
+// keyOf names the pod of a pass, and does not hold it.
+func keyOf(pod *corev1.Pod) func() string {
+	name := pod.Namespace + "/" + pod.Name
+	return func() string { return name }
+}
 
 // count tells the numbers that the entry is somewhere else now: that it waits, or no longer; that it is worked on, or no longer. A
 // pod that goes while it waits counts as one that was taken.

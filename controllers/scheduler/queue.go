@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/pace"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
@@ -159,6 +160,7 @@ type task struct {
 	key   podkey.Key
 	tries int // attempts, with this one
 	begun time.Time
+	pass  *reconcile.Attempt // what is written for it; nil: nobody counts
 }
 
 // profile is the name of the one by which the pod is placed.
@@ -192,7 +194,7 @@ func (q *queue) next(now time.Time) (task, time.Duration) {
 			if place == woken {
 				q.came(active, backoffEnded)
 			}
-			return task{e, e.pod, e.key, e.tries, time.Now()}, 0
+			return task{entry: e, pod: e.pod, key: e.key, tries: e.tries, begun: time.Now()}, 0
 		}
 	}
 	return task{}, wait

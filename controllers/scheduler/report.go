@@ -41,6 +41,7 @@ type reporter struct {
 	clock     clock.PassiveClock
 	pods      corelisters.PodLister
 	log       *slog.Logger
+	loop      reconcile.OwnLoop
 	recorders map[string]record.EventRecorder // by schedulerName; set by recordEvents, before anything is written
 	queue     workqueue.TypedDelayingInterface[types.UID]
 
@@ -56,18 +57,19 @@ type waitingReport struct {
 	sent            time.Time // when something was last written; zero: never
 	told            string    // the message of the last event
 	toldAt          time.Time
+	pass            *reconcile.Attempt // of what is to be said; nil: that is said, or no pass found it out
 }
 
-func newReporter(cfg Config, pods corelisters.PodLister, log *slog.Logger) *reporter {
+func newReporter(cfg Config, s *scheduler) *reporter {
 	return &reporter{
-		client: cfg.Client, clock: cfg.Clock, pods: pods, log: log,
+		client: cfg.Client, clock: cfg.Clock, pods: s.pods, log: s.log, loop: s.loop,
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Clock: cfg.Clock}),
 		waiting: map[types.UID]*waitingReport{},
 	}
 }
 
-// unschedulable asks for a report; it does not block.
-func (r *reporter) unschedulable(pod *corev1.Pod, reason, message string) {
+// unschedulable asks for a report, which is part of a pass if there is one; it does not block.
+func (r *reporter) unschedulable(pod *corev1.Pod, reason, message string, pass *reconcile.Attempt) {
 	if len(message) > reportMessageSize {
 		message = message[:reportMessageSize-3] + "..."
 	}
@@ -78,7 +80,9 @@ func (r *reporter) unschedulable(pod *corev1.Pod, reason, message string) {
 		w = &waitingReport{}
 		r.waiting[pod.UID] = w
 	}
-	w.pod, w.reason, w.message, w.tries = pod, reason, message, 0
+	w.pass.Release()
+	pass.Hold()
+	w.pod, w.reason, w.message, w.tries, w.pass = pod, reason, message, 0, pass
 	r.queue.AddAfter(pod.UID, w.sent.Add(reportInterval).Sub(r.clock.Now()))
 }
 
@@ -92,6 +96,9 @@ func (r *reporter) scheduled(pod *corev1.Pod, node string) {
 func (r *reporter) drop(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if w := r.waiting[uid]; w != nil {
+		w.pass.Release()
+	}
 	delete(r.waiting, uid)
 }
 
@@ -115,25 +122,34 @@ func (r *reporter) run(ctx context.Context) {
 	workers.Wait()
 }
 
-// write brings the pod's condition to the latest report.
+// write says the latest report of a pod, within its pass, or within one of its own.
 func (r *reporter) write(ctx context.Context, uid types.UID) {
-	pod, reason, message, tell := r.next(uid, r.clock.Now())
-	if pod == nil {
+	w, tell := r.next(uid, r.clock.Now())
+	if w.pod == nil {
 		return
 	}
+	if w.pass == nil {
+		w.pass = r.loop.Begin(keyOf(w.pod))
+	}
+	defer w.pass.Release()
 	if tell {
-		r.recorder(pod).Event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
+		r.recorder(w.pod).Event(w.pod, corev1.EventTypeWarning, "FailedScheduling", w.message)
 	}
-	current, err := r.pods.Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || current.UID != uid || current.Spec.NodeName != "" {
-		r.drop(uid)
+	r.patch(w.pass.In(ctx), w)
+}
+
+// patch brings the pod's condition to the latest report.
+func (r *reporter) patch(ctx context.Context, w waitingReport) {
+	pod, err := r.pods.Pods(w.pod.Namespace).Get(w.pod.Name)
+	if err != nil || pod.UID != w.pod.UID || pod.Spec.NodeName != "" {
+		r.drop(w.pod.UID)
 		return
 	}
-	patch := conditionPatch(current, reason, message, r.clock.Now())
+	patch := conditionPatch(pod, w.reason, w.message, r.clock.Now())
 	if patch == nil {
 		return
 	}
-	ctx = reconcile.WithGap(reconcile.WithCause(ctx, current), aNode, message)
+	ctx = reconcile.WithGap(reconcile.WithCause(ctx, pod), aNode, w.message)
 	_, err = r.client.CoreV1().
 		Pods(pod.Namespace).
 		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -141,33 +157,41 @@ func (r *reporter) write(ctx context.Context, uid types.UID) {
 		return // a conflict means the name belongs to another pod now
 	}
 	r.log.Warn("reporting an unschedulable pod failed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
-	r.again(uid)
+	r.again(w)
 }
 
-// again tries a refused write once more, up to reportTries.
-func (r *reporter) again(uid types.UID) {
+// again tries a refused write once more, up to reportTries, its pass stays open that long.
+func (r *reporter) again(of waitingReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w := r.waiting[uid]; w != nil {
-		if w.tries++; w.tries < reportTries {
-			r.queue.AddAfter(uid, reportRetry)
+	w := r.waiting[of.pod.UID]
+	if w == nil {
+		return
+	}
+	if w.tries++; w.tries < reportTries {
+		r.queue.AddAfter(of.pod.UID, reportRetry)
+		if w.pass == nil {
+			of.pass.Hold()
+			w.pass = of.pass
 		}
 	}
 }
 
-// next gives the report to write and whether to tell it as an event, too; a nil pod means nothing is to be said.
-func (r *reporter) next(uid types.UID, now time.Time) (pod *corev1.Pod, reason, message string, tell bool) {
+// next gives the report to write, and with it the hold on its pass, and whether to tell it as an event, too. Without a pod nothing is to
+// be said.
+func (r *reporter) next(uid types.UID, now time.Time) (report waitingReport, tell bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.waiting[uid]
 	if w == nil {
-		return nil, "", "", false
+		return waitingReport{}, false
 	}
 	w.sent = now
 	if w.reason == corev1.PodReasonUnschedulable && (w.told != w.message || now.Sub(w.toldAt) >= eventRepeat) {
 		w.told, w.toldAt, tell = w.message, now, true
 	}
-	return w.pod, w.reason, w.message, tell
+	report, w.pass = *w, nil
+	return report, tell
 }
 
 // conditionPatch gives the strategic merge patch that makes PodScheduled say so, or nil if it does already. The uid in

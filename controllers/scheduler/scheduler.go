@@ -77,7 +77,7 @@ var errPlaced = errors.New("scheduler: the pod has a node already")
 // scheduler is the state of one term.
 type scheduler struct {
 	client  kubernetes.Interface
-	name    string // in reports: of the first profile
+	loop    reconcile.OwnLoop // in reports: the first profile's name
 	log     *slog.Logger
 	pods    corelisters.PodLister
 	owners  *owners.Owners
@@ -113,7 +113,6 @@ func Run(ctx context.Context, cfg Config) error {
 	s.log.Info("scheduling begins", "profiles", slices.Sorted(maps.Keys(s.engines)))
 	stopEvents := s.report.recordEvents(ctx, cfg.Numbers, maps.Keys(s.engines))
 	defer stopEvents()
-	ctx = reconcile.WithLoop(ctx, s.name, s.queue.numbers, s.queue.clock.Now) // events are not among its writes, as with controllers
 	var children sync.WaitGroup
 	children.Go(func() { s.report.run(ctx) })
 	children.Go(func() { s.flush(ctx) })
@@ -133,12 +132,14 @@ func Run(ctx context.Context, cfg Config) error {
 func newScheduler(cfg Config) *scheduler {
 	config := cfg.Profiles.Or(profile.Default())
 	cfg.Clock = cfg.clock()
-	s := &scheduler{client: cfg.Client, name: config.Profiles[0].Name, log: cfg.Logger, cache: newCache(), engines: map[string]*engine{}}
+	s := &scheduler{client: cfg.Client, log: cfg.Logger, cache: newCache(), engines: map[string]*engine{}}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
 	s.counts, s.series = cfg.Numbers.OfScheduling(), cfg.Numbers.Series()
-	s.queue = newQueue(cfg.Numbers.Begin(s.name, queueName), s.series, cfg.Clock, config.BackoffMin, config.BackoffMax)
+	name := config.Profiles[0].Name
+	s.queue = newQueue(cfg.Numbers.Begin(name, queueName), s.series, cfg.Clock, config.BackoffMin, config.BackoffMax)
+	s.loop = reconcile.OwnLoop{Controller: name, Numbers: s.queue.numbers, Now: cfg.Clock.Now}
 	s.pods = cfg.Informers.Core().V1().Pods().Lister()
 	s.owners = owners.New(cfg.Informers, cfg.serves)
 	s.claims = newClaims(cfg)
@@ -147,14 +148,21 @@ func newScheduler(cfg Config) *scheduler {
 		s.engines[p.Name] = newEngine(s.cache, p)
 		s.engines[p.Name].laps.Durations = s.durations(p.Name)
 	}
-	s.report = newReporter(cfg, s.pods, s.log)
+	s.report = newReporter(cfg, s)
 	s.binder = newBinder(s, cfg.Binder)
 	s.evictor = newEvictor(s, cfg)
 	return s
 }
 
-// schedule finds a node for one pod and starts binding it, or makes room for it, or explains why there is none.
+// schedule is one pass: it finds a node for one pod and starts binding it, or makes room for it, or explains why there is none. What is
+// written for that afterwards is the pass's too. Events are not among its writes, as with controllers.
 func (s *scheduler) schedule(ctx context.Context, t task) {
+	t.pass = s.loop.Begin(keyOf(t.pod.Pod))
+	t.pass.End(s.attempt(t.pass.In(ctx), t))
+}
+
+// attempt returns why the pod got no node.
+func (s *scheduler) attempt(ctx context.Context, t task) error {
 	d, err := s.decide(t, s.owners.Selector(t.pod.Pod))
 	var fit *FitError
 	switch {
@@ -163,19 +171,19 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 		s.binder.start(ctx, t, d)
 	case errors.As(err, &fit):
 		s.queue.park(t.entry, fit.Wakes)
-		name := t.entry.name()
-		s.queue.numbers.Passed(numbers.Pass{Key: func() string { return name }, At: s.queue.clock.Now(), Took: time.Since(t.begun), Err: fit})
 		s.series.Attempted(t.profile(), numbers.Unschedulable, time.Since(t.begun))
-		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
+		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error(), t.pass)
 		if len(d.victims) > 0 {
-			s.evictor.evict(ctx, t.pod, d)
+			s.evictor.evict(ctx, t, d)
 		}
 		if d.blocks != nil {
 			s.binder.deallocate(ctx, t, d.blocks)
 		}
+		return fit
 	default:
 		s.queue.done(t.entry)
 	}
+	return nil
 }
 
 // decision is where a pod goes, or who has to leave for it.

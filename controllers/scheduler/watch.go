@@ -242,7 +242,7 @@ func (s *scheduler) podChanged(pod *corev1.Pod) {
 		s.queue.remove(pod.UID)
 	case len(pod.Spec.SchedulingGates) > 0:
 		s.queue.remove(pod.UID)
-		s.report.unschedulable(pod, corev1.PodReasonSchedulingGated, gatedMessage)
+		s.report.unschedulable(pod, corev1.PodReasonSchedulingGated, gatedMessage, nil)
 	default:
 		s.enqueue(pod)
 	}

@@ -200,6 +200,7 @@ var rooms = []room{
 	{[]string{"controllers/scheduler/views"}, "how many placed pods are where: the counts that plugins ask for, kept up pod by pod", nil, "pure, and shared by all classes of pods: the cost of a placement follows what changed"},
 	{[]string{"controllers/scheduler/budgets"}, "which evictions PodDisruptionBudgets allow now", []string{"controllers/scheduler/plugin"}, "pure but for a lister"},
 	{[]string{"controllers/scheduler/points"}, "how long the scheduler's extension points take", nil, "pure but for a histogram"},
+	{[]string{"controllers/scheduler/volumebinding"}, "the volumes that a pod's claims get before it is bound: the writes, and the wait", []string{"controllers/scheduler/plugin"}, "knows client-go only; what to write is the scheduler's decision"},
 	{[]string{"controllers/scheduler/storageroom"}, "where the drivers of volumes have room", []string{"controllers/scheduler/plugin"}, "pure but for listers"},
 	{[]string{"controllers/scheduler/owners"}, "the pods that belong together with a pod", []string{"controllers/reconcile", "controllers/scheduler/plugin"}, "reads informers only"},
 	{[]string{"controllers/scheduler/plugin"}, "extension points of the scheduler", []string{"controllers/scheduler/views"}, "pure: the same cluster gives the same placement"},

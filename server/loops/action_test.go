@@ -62,8 +62,7 @@ func TestEachWriteIsALine(t *testing.T) {
 		"read": {"GET", "/api/v1/namespaces/n/configmaps/c", nil, answers(200, nil), ""},
 	} {
 		log := &actions.Log{}
-		loop := (&numbers.Ledger{}).Begin("replicaset-controller", "replicaset")
-		ctx := reconcile.WithCause(reconcile.WithLoop(t.Context(), "replicaset-controller", loop, time.Now), set)
+		ctx := reconcile.WithCause(within(t.Context(), "replicaset-controller"), set)
 		response, err := Tap{Next: c.answer, Actions: log}.RoundTrip(request(t, c.method, c.path, c.body).WithContext(ctx))
 		want := c.want
 		if want != "" {
@@ -81,6 +80,12 @@ func TestEachWriteIsALine(t *testing.T) {
 	}
 }
 
+// within is a context of a pass of a loop.
+func within(ctx context.Context, controller string) context.Context {
+	loop := reconcile.OwnLoop{Controller: controller, Numbers: (&numbers.Ledger{}).Begin(controller, "queue"), Now: time.Now}
+	return loop.Begin(func() string { return "n/p" }).In(ctx)
+}
+
 // binding answers bindings with an error or none.
 type binding struct{ err error }
 
@@ -96,8 +101,7 @@ func TestEachBindingIsALine(t *testing.T) {
 		"create pods/binding n/p to n1 refused: no leader": errors.New("no leader"),
 	} {
 		log := &actions.Log{}
-		loop := (&numbers.Ledger{}).Begin("default-scheduler", "active")
-		ctx := reconcile.WithGap(reconcile.WithCause(reconcile.WithLoop(t.Context(), "default-scheduler", loop, time.Now), pod), "a node", "none")
+		ctx := reconcile.WithGap(reconcile.WithCause(within(t.Context(), "default-scheduler"), pod), "a node", "none")
 		if got := (BindTap{binding{err}, log}).Bind(ctx, b); !errors.Is(got, err) {
 			t.Errorf("%v, want %v", got, err)
 		}
@@ -123,7 +127,7 @@ func TestWhatIsNoLoops(t *testing.T) {
 func TestGaps(t *testing.T) {
 	log := &actions.Log{}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", ResourceVersion: "7"}}
-	ctx := reconcile.WithLoop(t.Context(), "default-scheduler", (&numbers.Ledger{}).Begin("default-scheduler", "active"), time.Now)
+	ctx := within(t.Context(), "default-scheduler")
 	ctx = reconcile.WithGap(reconcile.WithCause(ctx, pod), "a node", "0/1 nodes are available")
 	if _, err := (Tap{Next: answers(200, nil), Actions: log}).RoundTrip(request(t, "PATCH", "/api/v1/namespaces/n/pods/p/status", nil).WithContext(ctx)); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package scheduler
+package volumebinding
 
 import (
 	"context"
@@ -17,37 +17,35 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// Limits of binding volumes.
-const (
-	// volumeLookInterval is how often a waiting pod looks whether its claims are bound. Upstream's.
-	volumeLookInterval = time.Second
-	// volumeWaitLimit bounds the pods that wait for their volumes or devices at once, shared by namespaces; the next one is tried
-	// again later.
-	volumeWaitLimit = 1024
-)
+// lookInterval is how often a waiting pod looks whether its claims are bound. Upstream's.
+const lookInterval = time.Second
 
 var (
+	// ErrPodGone: the pod ended while its volumes were waited for.
+	ErrPodGone = errors.New("the pod is gone")
+
 	errVolumesLate  = errors.New("timed out waiting for volumes to be bound")
 	errNodeForgone  = errors.New("another node was selected for the claim, or none")
-	errPodGone      = errors.New("the pod is gone")
 	errVolumeForgot = errors.New("the volume was given to another claim")
 )
 
-// volumeWriter gives the late claims of a pod that has a node their volumes, and waits until they are bound.
-type volumeWriter struct {
-	client  kubernetes.Interface
-	clock   clock.WithTicker
-	pods    corelisters.PodLister
-	claims  corelisters.PersistentVolumeClaimLister
-	volumes corelisters.PersistentVolumeLister
+// Writer gives the late claims of a pod that has a node their volumes, and waits until they are bound. It is safe for concurrent use.
+type Writer struct {
+	Client kubernetes.Interface
+	// Clock is what waiting goes by.
+	Clock   clock.WithTicker
+	Pods    corelisters.PodLister
+	Claims  corelisters.PersistentVolumeClaimLister
+	Volumes corelisters.PersistentVolumeLister
 }
 
-// bind writes the choice and waits, for so long, for the controller that binds.
-func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice, longest time.Duration) error {
+// Bind writes the choice and waits, for so long, for the controller that binds. It returns ErrPodGone, an error of the API, or why the
+// claims will not be bound.
+func (w *Writer) Bind(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice, longest time.Duration) error {
 	for _, b := range choice.Bind {
 		next, changed, err := volume.GetBindVolumeToClaim(b.Volume, b.Claim)
 		if err == nil && changed {
-			_, err = w.client.CoreV1().PersistentVolumes().Update(ctx, next, metav1.UpdateOptions{})
+			_, err = w.Client.CoreV1().PersistentVolumes().Update(ctx, next, metav1.UpdateOptions{})
 		}
 		if err != nil {
 			return err
@@ -59,7 +57,7 @@ func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, c
 		}
 		next := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, volume.AnnSelectedNode, node)
-		if _, err := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, next, metav1.UpdateOptions{}); err != nil {
+		if _, err := w.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, next, metav1.UpdateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -67,8 +65,8 @@ func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, c
 }
 
 // wait returns when all claims are bound, or never will be.
-func (w *volumeWriter) wait(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice, longest time.Duration) error {
-	ticker, limit := w.clock.NewTicker(volumeLookInterval), w.clock.NewTimer(longest)
+func (w *Writer) wait(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice, longest time.Duration) error {
+	ticker, limit := w.Clock.NewTicker(lookInterval), w.Clock.NewTimer(longest)
 	defer ticker.Stop()
 	defer limit.Stop()
 	for {
@@ -86,13 +84,13 @@ func (w *volumeWriter) wait(ctx context.Context, pod *corev1.Pod, node string, c
 }
 
 // bound tells whether the caches show all claims as bound.
-func (w *volumeWriter) bound(pod *corev1.Pod, node string, choice plugin.VolumeChoice) (bool, error) {
-	if found, err := w.pods.Pods(pod.Namespace).Get(pod.Name); err != nil || found.UID != pod.UID {
-		return false, errPodGone
+func (w *Writer) bound(pod *corev1.Pod, node string, choice plugin.VolumeChoice) (bool, error) {
+	if found, err := w.Pods.Pods(pod.Namespace).Get(pod.Name); err != nil || found.UID != pod.UID {
+		return false, ErrPodGone
 	}
 	all := true
 	for _, b := range choice.Bind {
-		v, err := w.volumes.Get(b.Volume.Name)
+		v, err := w.Volumes.Get(b.Volume.Name)
 		if err != nil {
 			return false, err
 		}
@@ -103,7 +101,7 @@ func (w *volumeWriter) bound(pod *corev1.Pod, node string, choice plugin.VolumeC
 		if err != nil {
 			return false, err
 		}
-		all = all && isBound(claim)
+		all = all && IsBound(claim)
 	}
 	for _, wanted := range choice.Provision {
 		claim, err := w.claim(wanted)
@@ -113,21 +111,21 @@ func (w *volumeWriter) bound(pod *corev1.Pod, node string, choice plugin.VolumeC
 		if claim.ResourceVersion != wanted.ResourceVersion && claim.Annotations[volume.AnnSelectedNode] != node {
 			return false, fmt.Errorf("claim %s: %w", claim.Name, errNodeForgone)
 		}
-		all = all && isBound(claim)
+		all = all && IsBound(claim)
 	}
 	return all, nil
 }
 
 // claim is the newest version that the cache has of a claim.
-func (w *volumeWriter) claim(of *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
-	claim, err := w.claims.PersistentVolumeClaims(of.Namespace).Get(of.Name)
+func (w *Writer) claim(of *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := w.Claims.PersistentVolumeClaims(of.Namespace).Get(of.Name)
 	if err == nil && claim.UID != of.UID {
 		return nil, apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), of.Name)
 	}
 	return claim, err
 }
 
-// isBound tells whether the controller has finished binding a claim.
-func isBound(claim *corev1.PersistentVolumeClaim) bool {
+// IsBound tells whether the controller has finished binding a claim.
+func IsBound(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, volume.AnnBindCompleted)
 }

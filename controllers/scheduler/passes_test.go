@@ -1,0 +1,121 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+)
+
+// tapped is a client that accounts writes of pods to the passes that made them, as a server's does.
+type tapped struct{ kubernetes.Interface }
+
+type tappedCore struct{ typedcorev1.CoreV1Interface }
+
+type tappedPods struct{ typedcorev1.PodInterface }
+
+func (c tapped) CoreV1() typedcorev1.CoreV1Interface { return tappedCore{c.Interface.CoreV1()} }
+
+func (c tappedCore) Pods(namespace string) typedcorev1.PodInterface {
+	return tappedPods{c.CoreV1Interface.Pods(namespace)}
+}
+
+func (p tappedPods) Bind(ctx context.Context, b *corev1.Binding, o metav1.CreateOptions) error {
+	return account(ctx, "create", "pods/binding "+b.Name, p.PodInterface.Bind(ctx, b, o))
+}
+
+func (p tappedPods) Patch(
+	ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, sub ...string,
+) (*corev1.Pod, error) {
+	pod, err := p.PodInterface.Patch(ctx, name, kind, data, o, sub...)
+	return pod, account(ctx, "patch", "pods/status "+name, err)
+}
+
+func (p tappedPods) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return account(ctx, "delete", "pods "+name, p.PodInterface.Delete(ctx, name, o))
+}
+
+func account(ctx context.Context, verb, object string, err error) error {
+	pass, _ := reconcile.PassFrom(ctx)
+	if err == nil {
+		pass.Wrote(object, 0)
+		pass.Did(actions.Line{Verb: verb, Object: object, Code: 200})
+	}
+	return err
+}
+
+// TestAPassSaysWhatItWrote: each attempt to place a pod is one pass, with its binding, its report and its evictions.
+func TestAPassSaysWhatItWrote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var ledger numbers.Ledger
+		client := tapped{fake.NewSimpleClientset(testNode("node-1", "z", "2", "8Gi"))}
+		w := &world{t: t, client: client.Interface.(*fake.Clientset)}
+		w.client.PrependReactor("create", "pods", w.bind)
+		factory := informers.NewSharedInformerFactory(w.client, 0)
+		cfg := Config{Client: client, Informers: factory, Numbers: &ledger, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+		if _, err := informersOf(factory, Reads(cfg.serves)); err != nil {
+			t.Fatal(err)
+		}
+		factory.Start(ctx.Done())
+		done := make(chan error)
+		go func() { done <- Run(ctx, cfg) }()
+		defer func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			factory.Shutdown()
+		}()
+		synctest.Wait()
+		next := uint64(0)
+		wantPass(t, &ledger, &next, w, testPod("small", "2", ""), numbers.PassReport{Writes: 1, Acts: did("create pods/binding small")})
+		wantPass(t, &ledger, &next, w, testPod("huge", "64", ""),
+			numbers.PassReport{Writes: 1, Acts: did("patch pods/status huge"), Error: "0/1 nodes are available"})
+		important := testPod("important", "2", "")
+		important.Spec.Priority = new(int32(7))
+		// It names its node, marks and evicts the victim, and says why it waits.
+		wantPass(t, &ledger, &next, w, important, numbers.PassReport{Writes: 4, Error: "0/1 nodes are available"})
+		if report := ledger.Reports(time.Now())[0]; report.WritesPerMinute < 6 || report.Passes < 3 {
+			t.Errorf("%+v", report)
+		}
+	})
+}
+
+func did(what string) []numbers.Act { return []numbers.Act{{Did: what}} }
+
+// wantPass creates a pod and looks at the first pass about it.
+func wantPass(t *testing.T, ledger *numbers.Ledger, next *uint64, w *world, pod *corev1.Pod, want numbers.PassReport) {
+	t.Helper()
+	w.createPod(pod)
+	synctest.Wait()
+	passes, end, _ := ledger.PassesSince(*next)
+	*next = end
+	if len(passes) == 0 {
+		t.Fatalf("%s: no pass", pod.Name)
+	}
+	got := passes[0]
+	if got.Key != "default/"+pod.Name || got.Writes != want.Writes || !strings.HasPrefix(got.Error, want.Error) || (want.Error == "") != (got.Error == "") {
+		t.Errorf("%+v, want %d writes and the error %q", got, want.Writes, want.Error)
+	}
+	if len(want.Acts) == 1 && (len(got.Acts) != 1 || got.Acts[0].Did != want.Acts[0].Did) {
+		t.Errorf("acts: %+v, want %+v", got.Acts, want.Acts)
+	}
+	if len(got.Acts) != got.Writes {
+		t.Errorf("%d acts of %d writes: %+v", len(got.Acts), got.Writes, got.Acts)
+	}
+}
