@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -12,6 +13,9 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/raftstore"
 )
+
+// errDeposed refuses a server that took this one for the leader: what it did before is not what the loops do now.
+var errDeposed = errors.New("this server does not lead now, so its loops do not act: ask again")
 
 // loopsForwardTimeout bounds the question to the server on which the loops act.
 const loopsForwardTimeout = 2 * time.Second
@@ -42,15 +46,6 @@ type loopsQuestion struct {
 	PassesFrom *uint64 `json:"passesFrom,omitempty"`
 }
 
-// Loops tells of the loops of this server; none act unless it leads.
-func (a *Admin) Loops() LoopsReport {
-	log, now := a.config.Log.Status(), a.config.Storage.Now()
-	return LoopsReport{
-		Server: raftstore.MemberName(log.LeaderID), Term: log.Term, At: now,
-		Loops: a.loopsHere(now), Events: a.config.Numbers.Events.Report(),
-	}
-}
-
 // loopsHere are the reports of this server's loops, and which of them are held.
 func (a *Admin) loopsHere(now time.Time) []numbers.Report {
 	reports := a.config.Numbers.Reports(now)
@@ -60,24 +55,36 @@ func (a *Admin) loopsHere(now time.Time) []numbers.Report {
 	return reports
 }
 
-// answerHere is Loops with what else is asked.
-func (a *Admin) answerHere(question loopsQuestion) LoopsReport {
-	report := a.Loops()
+// answerHere tells of the loops of this server, which are nobody's unless it leads: one that was deposed still remembers its passes.
+func (a *Admin) answerHere(question loopsQuestion) (LoopsReport, error) {
+	log, now := a.config.Log.Status(), a.config.Storage.Now()
+	report := LoopsReport{Term: log.Term, At: now, Loops: []numbers.Report{}, Events: a.config.Numbers.Events.Report()}
+	switch {
+	case leads(log):
+		report.Server, report.Loops = log.Name, a.loopsHere(now)
+	case question.Here:
+		return LoopsReport{}, errDeposed
+	default:
+		return report, nil
+	}
 	if from := question.PassesFrom; from != nil {
 		report.Passes, report.Next, report.Missed = a.config.Numbers.PassesSince(*from)
 	}
-	return report
+	return report, nil
 }
 
 // loopsWhereTheyAct asks the leader, unless this server leads or there is none.
 func (a *Admin) loopsWhereTheyAct(ctx context.Context, question loopsQuestion) (LoopsReport, error) {
+	if question.Here {
+		return a.answerHere(question)
+	}
 	report := LoopsReport{}
 	forwarded := question
 	forwarded.Here = true
 	if elsewhere, err := a.askLeader(ctx, loopsPath, forwarded, &report); elsewhere {
 		return report, err
 	}
-	return a.answerHere(question), nil
+	return a.answerHere(question)
 }
 
 // leads reports whether this server does.
@@ -116,12 +123,10 @@ func (a *Admin) serveLoops(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("want POST with a JSON object: %v", err), http.StatusBadRequest)
 		return
 	}
-	report := a.answerHere(question)
-	if !question.Here {
-		if report, err = a.loopsWhereTheyAct(r.Context(), question); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
+	report, err := a.loopsWhereTheyAct(r.Context(), question)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(report) // the client is gone if this fails

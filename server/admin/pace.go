@@ -124,7 +124,11 @@ func withDoubt(order PaceOrder, err error) error {
 
 func (a *Admin) holdHere(order PaceOrder) (PaceAnswer, error) {
 	log := a.config.Log.Status()
-	if !leads(log) {
+	switch {
+	case leads(log):
+	case order.Here:
+		return PaceAnswer{}, errDeposed
+	default:
 		return PaceAnswer{}, errNobody
 	}
 	queues, err := a.queuesOf(order)
