@@ -93,7 +93,8 @@ type Config struct {
 	SchedulerConfig string
 	// LocalVolumes makes the class setpoint-local, the default one, whose volumes are on the nodes' disks.
 	LocalVolumes bool
-	// Lessons makes a cluster to learn on, as `setpoint dev`'s: administrators may pause and step its control loops.
+	// Lessons makes a cluster to learn on, as `setpoint dev`'s: administrators may pause and step its control loops, kill and heal servers
+	// and what is simulated, and move the clock of a cluster in memory.
 	Lessons bool
 	// Authentication, Encryption and Audit are as the flags of `setpoint server`.
 	Authentication authconfig.Config
@@ -257,7 +258,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err = c.openTrust(addresses); err != nil {
 		return errors.Join(err, closeAll(listeners), closeAll(forPods))
 	}
-	processor := c.processor()
+	processor, taught := c.processor(), &lessons{cluster: c}
 	for i, address := range addresses {
 		config := server.Config{
 			Processor: processor,
@@ -269,7 +270,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			Encryption: c.config.Encryption, AuditLog: c.audit,
 		}
 		if c.config.Lessons {
-			config.Pace = &pace.Pace{}
+			config.Pace, config.Lessons = &pace.Pace{}, taught
 		}
 		if c.played != nil {
 			config.Liveness, config.DialOutside = c.played, nothingOutside

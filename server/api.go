@@ -242,6 +242,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	a.admin = admin.New(admin.Config{
 		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.certificates,
 		Encryption: a.atRest.Status, Backups: a.config.maker, Numbers: a.numbers, Pace: a.config.Pace, Peer: peer, Why: a.newWhy().Answer,
+		Lessons: a.config.Lessons,
 		History: a.config.history, Past: a.newPast(),
 		ServerToken: a.serverToken(c.typed), Rotations: a.rotations, Logger: a.config.Logger,
 	})

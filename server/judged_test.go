@@ -27,6 +27,7 @@ POST /setpoint.v1.ClusterService/Status                                +     +  
 POST /setpoint.v1.ClusterService/Members                               +     +      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Loops                                 +     +      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Pace                                  +     +      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/Lesson                                +     -      -    -       -       -         -    -       -
 POST /setpoint.v1.ClusterService/Why                                   +     +      -    -       -       -         -    -       -
 GET /setpoint.v1.ClusterService/History?kind=secret&namespace=default&name=of-nobody + +    -    -       -       -         -    -       -
 GET /setpoint.v1.ClusterService/Diff?kind=secret&namespace=default     +     +      -    -       -       -         -    -       -

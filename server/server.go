@@ -154,6 +154,8 @@ type Config struct {
 	Intercept inprocess.Intercept
 	// Pace lets administrators hold control loops, on clusters to learn on; nil refuses.
 	Pace *pace.Pace
+	// Lessons lets administrators break and mend parts of the cluster, on clusters to learn on; nil refuses.
+	Lessons admin.Lessons
 	// Clock is the time of the cluster, by which objects are stamped and judged and its loops act; nil is the real one. All
 	// servers of a cluster need the same.
 	Clock clock.WithTicker

@@ -3,6 +3,7 @@
 // after a second, after the time that their command sleeps, or as their annotations say. What they seem to
 // use is what they request, or what annotations say (Summary). Readiness gates hold a pod's readiness as they do anywhere.
 // A resize is carried out at once, or when the node has what it asks for.
+// A pod whose containers were made to crash (Crash) is left so until Mend takes that back.
 //
 // It owns: the Nodes it registers (labelled Label), their Leases, and the status of the pods bound to them. It may call:
 // client-go only.

@@ -63,6 +63,9 @@ func (f *fleet) needsWork(pod *corev1.Pod) bool {
 	case corev1.PodSucceeded, corev1.PodFailed:
 		return false
 	case corev1.PodRunning:
+		if Crashed(pod) {
+			return false
+		}
 		_, end := f.ends(pod)
 		return end || f.untold(pod) || f.readinessMoved(pod) || f.resizes(pod) || f.starts(pod)
 	default:
@@ -222,8 +225,9 @@ func containerStatuses(pod *corev1.Pod, now metav1.Time) []corev1.ContainerStatu
 	var out []corev1.ContainerStatus
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
+		restarts, last := former(pod, c.Name)
 		out = append(out, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, ImageID: c.Image, Ready: true, Started: &yes,
+			Name: c.Name, Image: c.Image, ImageID: c.Image, Ready: true, Started: &yes, RestartCount: restarts, LastTerminationState: last,
 			ContainerID: containerID(pod, c.Name),
 			State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: startedAt(pod, c.Name, now)}},
 		})

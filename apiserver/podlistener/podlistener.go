@@ -19,6 +19,9 @@ type Listener struct {
 // Admit says which addresses pods have, from now on.
 func (l *Listener) Admit(pods netip.Prefix) { l.pods.Store(&pods) }
 
+// Admitted is which addresses pods have now.
+func (l *Listener) Admitted() netip.Prefix { return *l.pods.Load() }
+
 // Open opens the port of a loopback listener at the address of the interface
 // with the default route, which is what upstream tells pods. It returns nothing if
 // there is no such interface, or the port is taken there: then pods have no API.

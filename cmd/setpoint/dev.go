@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/lessons"
 	"github.com/setpoint-io/setpoint/internal/zpages"
 )
 
@@ -68,7 +70,13 @@ func newDev() *cobra.Command {
 		}
 		return runDev(cmd.Context(), config)
 	}
-	return withSources(cmd)
+	cmd = withSources(cmd)
+	lessons := &lessons.Shell{
+		KubeconfigUsage: kubeconfigUsage, Finish: withSources, AskServers: askServers,
+		Escaped: func(w io.Writer) io.Writer { return escaped{w} }, Mistake: func(err error) error { return usageError{err} },
+	}
+	cmd.AddCommand(lessons.Commands()...)
+	return cmd
 }
 
 // devSettings are modest without a file.

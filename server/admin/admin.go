@@ -33,6 +33,7 @@ const (
 	membersPath = "/setpoint.v1.ClusterService/Members"
 	loopsPath   = "/setpoint.v1.ClusterService/Loops"
 	pacePath    = "/setpoint.v1.ClusterService/Pace"
+	lessonPath  = "/setpoint.v1.ClusterService/Lesson"
 	whyPath     = "/setpoint.v1.ClusterService/Why"
 	changePath  = "/setpoint.v1.ClusterService/Change"
 	backupPath  = "/setpoint.v1.ClusterService/Backup"
@@ -59,6 +60,8 @@ type Config struct {
 	Numbers *numbers.Ledger
 	Pace    *pace.Pace
 	Peer    func(name, address string) (*http.Client, string)
+	// Lessons breaks and mends parts of the cluster; nil: nobody may.
+	Lessons Lessons
 	// Why explains an object to a caller.
 	Why func(ctx context.Context, caller user.Info, q why.Question) (explain.Answer, error)
 	// History is what this server keeps, nil if nothing; Past answers from it.
@@ -84,6 +87,7 @@ func (a *Admin) Services() []apiserver.Service {
 		{Prefix: membersPath, Handler: answer(func(r *http.Request) any { return a.members(r.Context()) }), Allow: auth.IsServer},
 		{Prefix: loopsPath, Handler: http.HandlerFunc(a.serveLoops), Allow: auth.IsServer},
 		{Prefix: pacePath, Handler: http.HandlerFunc(a.servePace), Allow: auth.IsServer},
+		{Prefix: lessonPath, Handler: http.HandlerFunc(a.serveLesson), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
 		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk},
 		{Prefix: historyPath, Handler: http.HandlerFunc(a.serveHistory), Allow: mayAsk},
 		{Prefix: diffPath, Handler: http.HandlerFunc(a.serveDiff), Allow: mayAsk},

@@ -1,0 +1,250 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/apiserver/podlistener"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// Why a lesson is refused.
+var (
+	errRealNode = errors.New("this node is no simulated one, and its machine is not switched off for a lesson: " +
+		"'setpoint dev --simulated-nodes 3' has nodes for that")
+	errRealPod = errors.New("the pod is on no simulated node, and its containers are left alone: " +
+		"delete it, or see 'setpoint dev --simulated-nodes 3'")
+	errNotRunning = errors.New("the pod does not run")
+	errEnded      = errors.New("the pod has ended and is not started again: what made it may make another")
+	errLastServer = errors.New("it is the last server that runs, and nobody could order it to be started again: end 'setpoint dev' itself with Ctrl-C")
+	errRealClock  = errors.New("this cluster goes by the clock of the machine, which is not moved: a cluster in memory has a clock of its own, " +
+		"as in Go tests (setpointtest) and 'setpoint testserver'")
+)
+
+// lessons kills and heals parts of a cluster with Config.Lessons, one order after the other. It implements admin.Lessons.
+type lessons struct {
+	cluster *Cluster
+	mu      sync.Mutex
+}
+
+// Kill switches a simulated node off, stops a server, or has the containers of a simulated pod crash.
+func (l *lessons) Kill(ctx context.Context, part, name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch part {
+	case "node":
+		return l.switchNode(ctx, name, false)
+	case "server":
+		return l.cluster.stopServer(name)
+	}
+	return l.changePod(ctx, name, func(pod *corev1.Pod, now metav1.Time) (corev1.PodStatus, error) {
+		if pod.Status.Phase != corev1.PodRunning {
+			return pod.Status, errNotRunning
+		}
+		return simulated.Crash(pod, now), nil
+	}, true)
+}
+
+// Heal undoes Kill.
+func (l *lessons) Heal(ctx context.Context, part, name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch part {
+	case "node":
+		return l.switchNode(ctx, name, true)
+	case "server":
+		return l.cluster.startStopped(ctx, name)
+	}
+	return l.changePod(ctx, name, func(pod *corev1.Pod, now metav1.Time) (corev1.PodStatus, error) {
+		if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+			return pod.Status, errEnded
+		}
+		return simulated.Mend(pod, now), nil
+	}, false)
+}
+
+// Advance moves the clock of a cluster in memory.
+func (l *lessons) Advance(ctx context.Context, d time.Duration) error {
+	if l.cluster.clock == nil {
+		return errRealClock
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cluster.Advance(ctx, d)
+}
+
+func (l *lessons) switchNode(ctx context.Context, name string, on bool) error {
+	client, err := l.client()
+	if err != nil {
+		return err
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if !isSimulated(node) {
+		return errRealNode
+	}
+	l.cluster.SwitchNode(name, on)
+	return nil
+}
+
+func isSimulated(node *corev1.Node) bool {
+	_, is := node.Labels[simulated.Label]
+	return is
+}
+
+// client reads and writes as the simulated nodes do.
+func (l *lessons) client() (kubernetes.Interface, error) {
+	return l.cluster.client(simulated.User, trust.GroupServers)
+}
+
+// changePod writes another status of a simulated pod, unless it is crashed already, or not, as is wanted.
+func (l *lessons) changePod(
+	ctx context.Context, key string, next func(*corev1.Pod, metav1.Time) (corev1.PodStatus, error), crashed bool,
+) error {
+	client, err := l.client()
+	if err != nil {
+		return err
+	}
+	namespace, name, found := strings.Cut(key, "/")
+	if !found {
+		namespace, name = metav1.NamespaceDefault, key
+	}
+	pods := client.CoreV1().Pods(namespace)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if err := onSimulatedNode(ctx, client, pod); err != nil {
+			return err
+		}
+		status, err := next(pod, metav1.NewTime(l.cluster.Clock().Now()))
+		if err != nil || simulated.Crashed(pod) == crashed {
+			return err
+		}
+		pod.Status = status
+		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func onSimulatedNode(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
+	if pod.Spec.NodeName == "" {
+		return errNotRunning
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return errRealPod
+	}
+	if err == nil && !isSimulated(node) {
+		return errRealPod
+	}
+	return err
+}
+
+// stopServer stops one server of several, in the background: the request that orders it may be its own.
+func (c *Cluster) stopServer(name string) error {
+	running := len(c.replicas.up())
+	c.replicas.mu.Lock()
+	i, err := c.replicas.index(name)
+	stopped := err == nil && c.replicas.servers[i].ended != nil
+	c.replicas.mu.Unlock()
+	switch {
+	case err != nil:
+		return noServer(err)
+	case stopped:
+		return nil
+	case running == 1:
+		return errLastServer
+	case c.config.InMemory:
+		return c.CrashServer(name)
+	}
+	c.replicas.mu.Lock()
+	defer c.replicas.mu.Unlock()
+	one := c.replicas.servers[i]
+	one.ended = make(chan error, 1)
+	go func() { one.ended <- one.Stop() }()
+	return nil
+}
+
+// noServer is an answer of the API.
+func noServer(err error) error {
+	notFound := apierrors.NewNotFound(corev1.Resource("servers"), "")
+	notFound.ErrStatus.Message = err.Error()
+	return notFound
+}
+
+// startStopped starts a server again that stopServer stopped, at its former address, when it has ended.
+func (c *Cluster) startStopped(ctx context.Context, name string) error {
+	c.replicas.mu.RLock()
+	i, err := c.replicas.index(name)
+	runs := err == nil && c.replicas.servers[i].ended == nil
+	c.replicas.mu.RUnlock()
+	switch {
+	case err != nil:
+		return noServer(err)
+	case runs:
+		return nil
+	case c.config.InMemory:
+		return c.StartServer(c.running, name)
+	}
+	_, config, ended, err := c.replicas.crashed(name)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ended:
+		ended <- nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if config.Listener, err = process.Listen(config.Listener.Addr().String(), process.PortFlag); err != nil {
+		return err
+	}
+	config.PodListener = c.listenAgainForPods(config.Listener)
+	if err := c.replicas.start(c.running, i, config); err != nil {
+		return fmt.Errorf("starting %s again: %w", name, err)
+	}
+	go c.tellOfFailure(i)
+	return nil
+}
+
+// listenAgainForPods opens the way in for pods of this machine again, to those that were let in before: perhaps no server leads now that
+// could be asked who they are.
+func (c *Cluster) listenAgainForPods(beside net.Listener) net.Listener {
+	if len(c.forPods) == 0 {
+		return nil
+	}
+	if listener, _ := podlistener.Open(beside, c.forPods[0].Admitted()); listener != nil {
+		return listener
+	}
+	return nil
+}
+
+// tellOfFailure has Wait end with the failure of a server that was started again.
+func (c *Cluster) tellOfFailure(i int) {
+	c.replicas.mu.RLock()
+	one := c.replicas.servers[i]
+	c.replicas.mu.RUnlock()
+	if err := one.Wait(c.running); err != nil {
+		select {
+		case c.failed <- err:
+		default: // another failure is told of
+		}
+	}
+}

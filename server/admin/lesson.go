@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+// The lessons.
+const (
+	KillLesson    = "kill"
+	HealLesson    = "heal"
+	AdvanceLesson = "advance"
+)
+
+// What can be killed and healed.
+const (
+	NodePart   = "node"
+	ServerPart = "server"
+	PodPart    = "pod"
+)
+
+// AdvanceMax is how far a cluster's clock is moved at once.
+const AdvanceMax = time.Hour
+
+var (
+	errNotToLearn = errors.New("nothing is killed in this cluster, nor its clock moved: that is for clusters to learn on, such as 'setpoint dev' runs")
+
+	errLesson  = errors.New("want the order kill, heal or advance")
+	errPart    = errors.New("want a node, a server or a pod, and its name")
+	errAdvance = fmt.Errorf("the clock is moved by more than nothing and at most %v at once", AdvanceMax)
+)
+
+// Lessons breaks and mends parts of a cluster to learn on. It is safe for concurrent use. An error of the API, such as not found, is
+// answered with its own code; another is a reason to refuse, in one sentence.
+type Lessons interface {
+	// Kill ends a part: a node, a server, or a pod by "namespace/name". A part that is ended already stays so.
+	Kill(ctx context.Context, part, name string) error
+	// Heal undoes Kill.
+	Heal(ctx context.Context, part, name string) error
+	// Advance lets time pass for the cluster alone, up to AdvanceMax.
+	Advance(ctx context.Context, d time.Duration) error
+}
+
+// LessonOrder breaks or mends a part of the cluster, or moves its clock.
+type LessonOrder struct {
+	// Order is one of the lessons.
+	Order string `json:"order"`
+	// Part and Name say what is killed or healed, as in Lessons.
+	Part string `json:"part,omitempty"`
+	Name string `json:"name,omitempty"`
+	// By is how far the clock is moved, in nanoseconds.
+	By time.Duration `json:"by,omitempty"`
+}
+
+// Validate says what is wrong with the order itself.
+func (o *LessonOrder) Validate() error {
+	switch o.Order {
+	case KillLesson, HealLesson:
+		if !slices.Contains([]string{NodePart, ServerPart, PodPart}, o.Part) || o.Name == "" {
+			return errPart
+		}
+	case AdvanceLesson:
+		if o.By <= 0 || o.By > AdvanceMax {
+			return errAdvance
+		}
+	default:
+		return errLesson
+	}
+	return nil
+}
+
+func (a *Admin) serveLesson(w http.ResponseWriter, r *http.Request) {
+	var order LessonOrder
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, changeBodyBytes))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&order); err != nil || r.Method != http.MethodPost {
+		http.Error(w, fmt.Sprintf("want POST with a lesson: %v", err), http.StatusBadRequest)
+		return
+	}
+	if err := a.teach(r.Context(), order); err != nil {
+		http.Error(w, err.Error(), lessonStatus(err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(struct{}{}) // the client is gone if this fails
+}
+
+func (a *Admin) teach(ctx context.Context, order LessonOrder) error {
+	if a.config.Lessons == nil {
+		return errNotToLearn
+	}
+	if err := order.Validate(); err != nil {
+		return err
+	}
+	a.config.Logger.Info("lesson", "order", order.Order, "part", order.Part, "name", order.Name, "by", order.By)
+	switch order.Order {
+	case KillLesson:
+		return a.config.Lessons.Kill(ctx, order.Part, order.Name)
+	case HealLesson:
+		return a.config.Lessons.Heal(ctx, order.Part, order.Name)
+	}
+	return a.config.Lessons.Advance(ctx, order.By)
+}
+
+func lessonStatus(err error) int {
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, errLesson), errors.Is(err, errPart), errors.Is(err, errAdvance):
+		return http.StatusBadRequest
+	case errors.As(err, &status):
+		return int(status.Status().Code)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusConflict
+}
+
+// OrderLesson orders a lesson of one server.
+func OrderLesson(ctx context.Context, config *rest.Config, order LessonOrder) error {
+	err := callCluster(ctx, config, lessonPath, order, &struct{}{})
+	if refused := (*Refusal)(nil); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound && refused.Reason == "" {
+		return errNotToLearn
+	}
+	return err
+}
