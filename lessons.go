@@ -76,7 +76,8 @@ func (l *lessons) Heal(ctx context.Context, part, name string) error {
 	}, false)
 }
 
-// Advance moves the clock of a cluster in memory.
+// Advance moves the clock of a cluster in memory. Whoever orders it comes over a socket: each step waits until requests of this process's
+// own have their answers.
 func (l *lessons) Advance(ctx context.Context, d time.Duration) error {
 	if l.cluster.clock == nil {
 		return errRealClock

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
@@ -33,10 +36,7 @@ func TestTheClockOfALesson(t *testing.T) {
 			if err := cluster.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			config, err := cluster.RESTConfig()
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := overASocket(t, cluster)
 			ahead := time.Until(cluster.Clock().Now())
 			err = admin.OrderLesson(t.Context(), config, admin.LessonOrder{Order: admin.AdvanceLesson, By: c.by})
 			refused := (*admin.Refusal)(nil)
@@ -52,4 +52,18 @@ func TestTheClockOfALesson(t *testing.T) {
 			}
 		})
 	}
+}
+
+// overASocket is the administrator's client of a cluster in memory, as a command has it.
+func overASocket(t *testing.T, cluster *setpoint.Cluster) *rest.Config {
+	t.Helper()
+	kubeconfig, err := cluster.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
 }
