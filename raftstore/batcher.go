@@ -111,7 +111,7 @@ func (b *batcher) takeTurn() bool {
 // linger lets a batch that is alone under way wait for the company it may expect. It
 // returns false if the context ended before.
 func (b *batcher) linger() bool {
-	expected := b.pacing.expected()
+	expected := b.pacing.expected(batchWaitMin)
 	if b.underWay > 1 || len(b.queue)+1 >= expected {
 		return true
 	}
@@ -167,7 +167,9 @@ func (b *batcher) deliver(batch []*pending) landing {
 		return landing{at: start}
 	}
 	outcomes := b.ship(b.ctx, commands)
-	l := landing{at: time.Now(), took: time.Since(start), limit: lingerLimit, together: int(b.outstanding.Load())}
+	l := landing{
+		at: time.Now(), took: time.Since(start), patience: batchWaitPatience, limit: lingerLimit, together: int(b.outstanding.Load()),
+	}
 	for i, outcome := range outcomes {
 		live[i].finish(outcome)
 	}

@@ -18,7 +18,8 @@ const (
 // system calls, whatever it holds. So a batch waits until as many are together as
 // lately were, but not longer than twice the time that the batch before it was under
 // way: a third of the time the disk works, and two thirds the writers do. Reads that are
-// proved together wait by the same rule. The zero value expects nobody.
+// proved together wait by the same rule with figures of their own; see coalescer. The
+// zero value expects nobody.
 type batchWait struct {
 	// together is how many were outstanding at once lately.
 	together int
@@ -30,6 +31,8 @@ type batchWait struct {
 type landing struct {
 	at   time.Time
 	took time.Duration
+	// patience is how many times as long as took the next batch may wait.
+	patience int
 	// limit bounds the wait of the next batch, however long this one took.
 	limit time.Duration
 	// together is how many commands were outstanding then, those of the batch among
@@ -41,12 +44,13 @@ type landing struct {
 func (c *batchWait) landed(l landing) {
 	// Who left is forgotten within a few batches.
 	c.together = max(l.together, c.together*7/8)
-	c.until = l.at.Add(min(batchWaitPatience*l.took, l.limit))
+	c.until = l.at.Add(min(time.Duration(l.patience)*l.took, l.limit))
 }
 
-// expected is how many commands the next batch should hold; 1 is not to wait.
-func (c *batchWait) expected() int {
-	if c.together < batchWaitMin {
+// expected is how many commands the next batch should hold; 1 is not to wait, as when fewer
+// than least were outstanding together.
+func (c *batchWait) expected(least int) int {
+	if c.together < least {
 		return 1
 	}
 	return min(c.together, eagerCommands)

@@ -6,8 +6,16 @@ import (
 	"time"
 )
 
-// gatherLimit bounds how long a fetch waits for company.
-const gatherLimit = 2 * time.Millisecond
+// When a fetch waits for company, and how long. Where processors are busy, a fetch costs as much as serving a few reads,
+// on two servers, and reads come one by one as they get a turn to run: so reads wait sooner and longer than writes do.
+const (
+	// gatherMin is how many callers must have been outstanding together.
+	gatherMin = 3
+	// gatherPatience is how many times as long as the last fetch took the next may wait.
+	gatherPatience = 4
+	// gatherLimit bounds the wait, however long that was.
+	gatherLimit = 4 * time.Millisecond
+)
 
 // coalescer lets many callers share one answer. An answer serves only callers who
 // came before its fetch began: one that began earlier may be older than a write
@@ -87,15 +95,15 @@ func (c *coalescer) run() {
 	for r := c.gather(); r != nil; r = c.gather() {
 		begun := time.Now()
 		r.value, r.err = c.fetch(r.callers)
+		c.landed(r, time.Since(begun)) // before its callers can come back and be counted twice
 		close(r.done)
-		c.landed(r, time.Since(begun))
 	}
 }
 
 // gather waits for the company that may be expected, and returns the round to fetch
 // for; nil if nobody came.
 func (c *coalescer) gather() *round {
-	if complete := c.expect(c.pacing.expected()); complete != nil {
+	if complete := c.expect(c.pacing.expected(gatherMin)); complete != nil {
 		enough := time.NewTimer(time.Until(c.pacing.until))
 		select {
 		case <-complete:
@@ -137,7 +145,7 @@ func (c *coalescer) landed(r *round, took time.Duration) {
 		together += c.next.callers
 	}
 	c.mu.Unlock()
-	c.pacing.landed(landing{at: time.Now(), took: took, limit: gatherLimit, together: together})
+	c.pacing.landed(landing{at: time.Now(), took: took, patience: gatherPatience, limit: gatherLimit, together: together})
 }
 
 // drain refuses new callers and waits until no fetch runs.

@@ -71,9 +71,9 @@ func TestOneFetchRunsAtATime(t *testing.T) {
 // between its reads.
 const fetchTime, restTime = time.Millisecond, time.Millisecond
 
-// readLoop has so many readers read n times each, and returns the fetches they needed and
-// how long they took.
-func readLoop(t *testing.T, readers, n int) (fetches int, took time.Duration) {
+// readLoop has so many readers read n times each, with rests from rest to twice that, and returns the
+// fetches they needed and how long they took.
+func readLoop(t *testing.T, readers, n int, rest time.Duration) (fetches int, took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := coalescer{fetch: func(int) (uint64, error) {
@@ -87,7 +87,7 @@ func readLoop(t *testing.T, readers, n int) (fetches int, took time.Duration) {
 			reading.Go(func() {
 				for range n {
 					_, _ = c.get(t.Context())
-					time.Sleep(restTime + restTime*time.Duration(reader)/time.Duration(readers))
+					time.Sleep(rest + rest*time.Duration(reader)/time.Duration(readers))
 				}
 			})
 		}
@@ -100,7 +100,7 @@ func readLoop(t *testing.T, readers, n int) (fetches int, took time.Duration) {
 
 func TestReadersShareFetches(t *testing.T) {
 	const readers, n = 32, 20
-	fetches, took := readLoop(t, readers, n)
+	fetches, took := readLoop(t, readers, n, restTime)
 	if fetches > n+3 { // the first fetches are for whoever came first
 		t.Errorf("%d fetches for %d rounds of %d readers", fetches, n, readers)
 	}
@@ -109,13 +109,22 @@ func TestReadersShareFetches(t *testing.T) {
 	}
 }
 
+// TestReadersShareFetchesOnABusyMachine: readers who need their turn of the processor for long, each between two reads, are few
+// together, and share fetches all the same.
+func TestReadersShareFetchesOnABusyMachine(t *testing.T) {
+	const readers, n, share = 16, 20, 3
+	if fetches, _ := readLoop(t, readers, n, 10*restTime); fetches > readers*n/share {
+		t.Errorf("%d fetches for %d reads, want at most one for %d", fetches, readers*n, share)
+	}
+}
+
 func TestFewReadersDoNotWait(t *testing.T) {
 	const n = 10
-	if _, took := readLoop(t, 1, n); took != n*(fetchTime+restTime) {
+	if _, took := readLoop(t, 1, n, restTime); took != n*(fetchTime+restTime) {
 		t.Errorf("a lone reader took %v", took)
 	}
 	// A reader waits at most for the end of the fetch that it came too late for.
-	if _, took := readLoop(t, batchWaitMin/2, n); took > n*(2*fetchTime+2*restTime) {
+	if _, took := readLoop(t, gatherMin-1, n, restTime); took > n*(2*fetchTime+2*restTime) {
 		t.Errorf("a few readers took %v", took)
 	}
 }
