@@ -3,7 +3,7 @@
 #
 #   test/bench/cluster.sh BENCH RESULTS   the built harness; the file to add result lines to
 #   RUNS=3 KILLS=0                        runs of each case; how often the leader is killed, and stopped
-#   WHAT="floor memory list watch write read"   what is measured, in this order; idle: before all of it
+#   WHAT="floor memory list watch write read"   what is measured, in this order; idle: before all of it; sched: before write
 #   SETPOINT=bin/setpoint TARGET=setpoint the build, and its name in the results
 #   CLUSTER_PORT=16643                    the first of three free ports
 set -euo pipefail
@@ -90,6 +90,7 @@ fi
 measure memory "memory with 10,000 pods" -pods 10000 -settle 12s
 measure list "LIST of 10,000 pods" -pods 10000 -runs "$runs"
 measure watch "1,000 watchers" -watchers 1000 -rate 200 -duration 5s -runs "$runs"
+measure sched "5,000 pods on 100 nodes" -nodes 100 -pods 5000
 measure write "writes" -clients 1,64 -duration 4s -runs "$runs"
 measure read "reads" -clients 64 -runs "$runs"
 for ((i = 1; i <= kills; i++)); do

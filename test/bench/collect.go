@@ -176,6 +176,6 @@ func costOf(c *cluster, f func()) metrics {
 	m := metrics{}
 	before.since(m, c.pids)
 	m["seconds"] = took.Seconds()
-	m["server_cpu_s"] = (measure(c.pids).cpu - before.cpu).Seconds()
+	m["server_cpu_s"] = before.spent(c.pids)
 	return m
 }

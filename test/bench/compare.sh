@@ -5,7 +5,7 @@
 #   OLD=commit          the build to compare with: a commit, which is built, or the path of a program
 #   NEW=bin/setpoint    likewise
 #   ROUNDS=5            rounds
-#   WHAT="..."          of idle memory list watch write read (three servers), and collect statuses (collect.sh); default: all but those two
+#   WHAT="..."          of idle memory list watch sched write read (three servers), and collect statuses (collect.sh); default: all but those two
 #   RESULTS=file        keep the result lines
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -39,7 +39,7 @@ new=$(program "${NEW:-bin/setpoint}") || exit
 (cd test/bench && CGO_ENABLED=0 go build -o "$dir/bench" .)
 
 three=() alone=()
-for what in ${WHAT:-idle memory list watch write read}; do
+for what in ${WHAT:-idle memory list watch sched write read}; do
   case $what in
   collect | statuses) alone+=("$what") ;;
   *) three+=("$what") ;;

@@ -56,12 +56,14 @@ type lister struct {
 
 func (l *lister) run(ctx context.Context, accept string) metrics {
 	l.change(ctx)
+	before := measure(l.cluster.pids)
 	n, d, err := fetch(ctx, l.http, l.base+"/api/v1/namespaces/"+l.namespace+"/pods"+l.query, accept)
 	if err != nil {
 		fatalf("list: %v", err)
 	}
 	m := rate(n, d)
 	m["bytes_per_pod"] = float64(n) / float64(l.pods)
+	m["server_cpu_s"] = before.spent(l.cluster.pids)
 	return m
 }
 
