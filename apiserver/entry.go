@@ -52,10 +52,21 @@ type entered struct {
 	// width is how many seats the request takes, once somebody has asked.
 	width flowcontrol.Noted
 
-	auditID  string
-	writer   http.ResponseWriter
-	audit    func() any
-	warnings func() any
+	auditID string
+	writer  http.ResponseWriter
+	// audit and warnings are upstream's, made for those requests that ask for them.
+	audit, warnings made
+}
+
+// made is a value that is made when it is first asked for. Its method may be called from any goroutine.
+type made struct {
+	once  sync.Once
+	value any
+}
+
+func (m *made) by(make func() any) any {
+	m.once.Do(func() { m.value = make() })
+	return m.value
 }
 
 // entryKey finds the entry itself.
@@ -105,15 +116,14 @@ func (e *entered) Value(key any) any {
 	case receivedKey:
 		return e.received
 	case auditKey:
-		return e.audit()
+		return e.audit.by(e.newAudit)
 	case warningKey:
-		return e.warnings()
+		return e.warnings.by(e.newWarnings)
 	default:
 		return e.Context.Value(key)
 	}
 }
 
-// newAudit and newWarnings are upstream's, made for those requests that ask for them.
 func (e *entered) newAudit() any {
 	ctx := audit.WithAuditContext(context.Background())
 	audit.WithAuditID(ctx, types.UID(e.auditID))
@@ -151,7 +161,6 @@ func (s *Server) withEntry(next http.Handler) http.Handler {
 	impatient := filters.WithRequestDeadline(withReadDeadline(strangers), nil, nil, s.longRunning, s.codecs, requestTimeout)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &entered{Context: r.Context(), received: time.Now(), client: r.RemoteAddr, writer: w}
-		e.audit, e.warnings = sync.OnceValue(e.newAudit), sync.OnceValue(e.newWarnings)
 		e.auditID = setAuditID(w, r)
 		var err error
 		if e.info, err = resolver.NewRequestInfo(r); err != nil {
