@@ -3,10 +3,10 @@ package storage
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/bits"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,14 +109,14 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 			return err
 		}
 		texts[i] = text
-		size += len(fieldHeader(tagItems, len(text))) + len(text)
+		size += tagBytes + uvarintBytes(len(text)) + len(text)
 	}
 	typeMeta, err := envelope.TypeMeta.Marshal()
 	if err != nil {
 		return err
 	}
 	writeField(w, tagTypeMeta, typeMeta)
-	_, _ = w.Write(fieldHeader(tagRaw, size))
+	writeHeader(w, tagRaw, size)
 	_, _ = w.Write(envelope.Raw)
 	for _, text := range texts {
 		writeField(w, tagItems, text)
@@ -126,12 +126,24 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 	return nil
 }
 
-func fieldHeader(tag byte, size int) []byte {
-	return binary.AppendUvarint([]byte{tag}, uint64(size))
+// tagBytes is the length of each of the tags above.
+const tagBytes = 1
+
+// uvarintBytes is how long the varint of a size is: seven bits a byte, and one byte for 0.
+func uvarintBytes(size int) int { return (bits.Len64(uint64(size)|1) + 6) / 7 }
+
+// writeHeader writes what is before the content of a field, without memory of its own: a list has one for each item.
+func writeHeader(w *bufio.Writer, tag byte, size int) {
+	_ = w.WriteByte(tag)
+	rest := uint64(size)
+	for ; rest >= 0x80; rest >>= 7 {
+		_ = w.WriteByte(byte(rest) | 0x80)
+	}
+	_ = w.WriteByte(byte(rest))
 }
 
 func writeField(w *bufio.Writer, tag byte, content []byte) {
-	_, _ = w.Write(fieldHeader(tag, len(content)))
+	writeHeader(w, tag, len(content))
 	_, _ = w.Write(content)
 }
 

@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +32,10 @@ func listOf(names ...string) *List {
 
 // TestAListIsWrittenAsUpstreamWritesIt: to the byte, in every form, however many items it has.
 func TestAListIsWrittenAsUpstreamWritesIt(t *testing.T) {
+	var long []string // items whose sizes take one byte, two and three
+	for _, size := range []int{1, 100, 127, 128, 1 << 13, 1 << 14, 1 << 20} {
+		long = append(long, strings.Repeat("n", size))
+	}
 	for _, info := range scheme.Codecs.SupportedMediaTypes() {
 		serializers := map[string]runtime.Serializer{info.MediaType: info.Serializer}
 		if info.PrettySerializer != nil {
@@ -36,7 +43,7 @@ func TestAListIsWrittenAsUpstreamWritesIt(t *testing.T) {
 		}
 		for name, serializer := range serializers {
 			encoder := scheme.Codecs.EncoderForVersion(serializer, corev1.SchemeGroupVersion)
-			for _, list := range []*List{listOf(), listOf("a"), listOf("a", "b", "c")} {
+			for _, list := range []*List{listOf(), listOf("a"), listOf("a", "b", "c"), listOf(long...)} {
 				want, err := runtime.Encode(encoder, list.Full())
 				if err != nil {
 					t.Fatal(err)
@@ -78,6 +85,20 @@ func TestAListThatCannotBeWrittenFails(t *testing.T) {
 		}
 		if err := encoder.Encode(listOf("a"), &failingWriter{left: len(whole)}); err != nil {
 			t.Errorf("%s: %v", info.MediaType, err)
+		}
+	}
+}
+
+// TestFieldHeaders: the length that is counted is the one that is written, at each border.
+func TestFieldHeaders(t *testing.T) {
+	for _, size := range []int{0, 1, 127, 128, 1<<14 - 1, 1 << 14, 1<<21 - 1, 1 << 21, 1 << 35} {
+		var text bytes.Buffer
+		w := bufio.NewWriter(&text)
+		writeHeader(w, tagItems, size)
+		_ = w.Flush()
+		want := binary.AppendUvarint([]byte{tagItems}, uint64(size))
+		if !bytes.Equal(text.Bytes(), want) || tagBytes+uvarintBytes(size) != len(want) {
+			t.Errorf("%d: %x in %d bytes, want %x", size, text.Bytes(), tagBytes+uvarintBytes(size), want)
 		}
 	}
 }

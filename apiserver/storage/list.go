@@ -135,16 +135,14 @@ func (t *Table) listMany(c cut, o ListOptions, page *Page) error {
 		}
 		last = r
 		cached, err := t.pick(o.Selection, r)
-		if apierrors.IsResourceExpired(err) && o.Continue != "" {
+		switch {
+		case err != nil && apierrors.IsResourceExpired(err) && o.Continue != "":
 			return expiredPage(c.from, prefix)
-		}
-		if apierrors.IsResourceExpired(err) {
+		case err != nil && apierrors.IsResourceExpired(err):
 			return err
-		}
-		if err != nil && !failed.add(err) {
+		case err != nil && !failed.add(err):
 			return cmp.Or(failed.err(t.kind.GroupResource()), err)
-		}
-		if cached != nil {
+		case cached != nil:
 			page.Items = append(page.Items, cached)
 		}
 	}
