@@ -167,9 +167,7 @@ func (b *batcher) deliver(batch []*pending) landing {
 		return landing{at: start}
 	}
 	outcomes := b.ship(b.ctx, commands)
-	l := landing{
-		at: time.Now(), took: time.Since(start), patience: batchWaitPatience, limit: lingerLimit, together: int(b.outstanding.Load()),
-	}
+	l := landing{at: time.Now(), took: time.Since(start), limit: lingerLimit, together: int(b.outstanding.Load())}
 	for i, outcome := range outcomes {
 		live[i].finish(outcome)
 	}

@@ -18,8 +18,7 @@ const (
 // system calls, whatever it holds. So a batch waits until as many are together as
 // lately were, but not longer than twice the time that the batch before it was under
 // way: a third of the time the disk works, and two thirds the writers do. Reads that are
-// proved together wait by the same rule with figures of their own; see coalescer. The
-// zero value expects nobody.
+// proved together wait by the same rule, from fewer on. The zero value expects nobody.
 type batchWait struct {
 	// together is how many were outstanding at once lately.
 	together int
@@ -31,8 +30,6 @@ type batchWait struct {
 type landing struct {
 	at   time.Time
 	took time.Duration
-	// patience is how many times as long as took the next batch may wait.
-	patience int
 	// limit bounds the wait of the next batch, however long this one took.
 	limit time.Duration
 	// together is how many commands were outstanding then, those of the batch among
@@ -44,7 +41,7 @@ type landing struct {
 func (c *batchWait) landed(l landing) {
 	// Who left is forgotten within a few batches.
 	c.together = max(l.together, c.together*7/8)
-	c.until = l.at.Add(min(time.Duration(l.patience)*l.took, l.limit))
+	c.until = l.at.Add(min(batchWaitPatience*l.took, l.limit))
 }
 
 // expected is how many commands the next batch should hold; 1 is not to wait, as when fewer

@@ -100,7 +100,7 @@ func TestWaitForCompanyIsBoundedOnASlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		var c batchWait
-		c.landed(landing{at: now, took: time.Minute, patience: batchWaitPatience, limit: lingerLimit, together: 1000})
+		c.landed(landing{at: now, took: time.Minute, limit: lingerLimit, together: 1000})
 		if c.expected(batchWaitMin) != eagerCommands || c.until.Sub(now) != lingerLimit {
 			t.Errorf("%d expected for %v", c.expected(batchWaitMin), c.until.Sub(now))
 		}

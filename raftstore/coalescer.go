@@ -6,15 +6,13 @@ import (
 	"time"
 )
 
-// When a fetch waits for company, and how long. Where processors are busy, a fetch costs as much as serving a few reads,
-// on two servers, and reads come one by one as they get a turn to run: so reads wait sooner and longer than writes do.
 const (
-	// gatherMin is how many callers must have been outstanding together.
+	// gatherMin is how many callers must have been outstanding together for a fetch to wait for company. They are fewer than for
+	// a batch of writes: where processors are busy, reads come one by one, and a fetch costs two servers as much as serving
+	// a few reads.
 	gatherMin = 3
-	// gatherPatience is how many times as long as the last fetch took the next may wait.
-	gatherPatience = 4
-	// gatherLimit bounds the wait, however long that was.
-	gatherLimit = 4 * time.Millisecond
+	// gatherLimit bounds how long a fetch waits for company.
+	gatherLimit = 2 * time.Millisecond
 )
 
 // coalescer lets many callers share one answer. An answer serves only callers who
@@ -145,7 +143,7 @@ func (c *coalescer) landed(r *round, took time.Duration) {
 		together += c.next.callers
 	}
 	c.mu.Unlock()
-	c.pacing.landed(landing{at: time.Now(), took: took, patience: gatherPatience, limit: gatherLimit, together: together})
+	c.pacing.landed(landing{at: time.Now(), took: took, limit: gatherLimit, together: together})
 }
 
 // drain refuses new callers and waits until no fetch runs.

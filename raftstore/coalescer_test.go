@@ -112,7 +112,7 @@ func TestReadersShareFetches(t *testing.T) {
 // TestReadersShareFetchesOnABusyMachine: readers who need their turn of the processor for long, each between two reads, are few
 // together, and share fetches all the same.
 func TestReadersShareFetchesOnABusyMachine(t *testing.T) {
-	const readers, n, share = 16, 20, 3
+	const readers, n, share = 16, 20, 2
 	if fetches, _ := readLoop(t, readers, n, 10*restTime); fetches > readers*n/share {
 		t.Errorf("%d fetches for %d reads, want at most one for %d", fetches, readers*n, share)
 	}
