@@ -14,7 +14,7 @@ func TestLight(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ours = "github.com/setpoint-io/setpoint/"
-	allowed := []string{"internal/clip", "internal/freeport", "internal/process", "internal/servicerange", "internal/testclient",
+	allowed := []string{"internal/clip", "internal/durable", "internal/freeport", "internal/process", "internal/servicerange", "internal/testclient",
 		"internal/testlink", "internal/trust", "internal/trust/kubeconfigs", "internal/trust/secretfile", "internal/trust/storagekeys",
 		"internal/trust/tokens", "internal/clusterclock", "setpointtest/beside"}
 	heavy := []string{"k8s.io/apiserver/", "k8s.io/component-base/", "k8s.io/apiextensions-apiserver/", "k8s.io/kubectl/",
