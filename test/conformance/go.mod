@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/miekg/dns v1.1.72
 	go.etcd.io/etcd/server/v3 v3.7.0
-	k8s.io/kubernetes v1.37.1
+	k8s.io/kubernetes v1.37.2
 	k8s.io/sample-apiserver v0.0.0
 )
 

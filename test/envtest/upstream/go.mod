@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	go.etcd.io/etcd/server/v3 v3.7.0
-	k8s.io/kubernetes v1.37.1
+	k8s.io/kubernetes v1.37.2
 )
 
 require (
