@@ -1,6 +1,7 @@
 package consistency
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -26,9 +27,12 @@ var (
 	count       = flag.Int("servers", cluster.ServersMin, "how many servers, 3 to 5")
 	gapMax      = flag.Duration("gap-max", 0, "how long writes may be held up by a fault of one server, 99 of 100 times; 0: only as Report.bound says")
 	other       = flag.String("other", "", "another build of setpoint, which every second server runs; empty: none")
-	binary      = flag.String("binary", "", "setpoint to examine; empty: built from here")
+	binary      = flag.String("binary", "", "setpoint to examine; empty: that of SETPOINT_TEST_BINARY, or built from here")
 	keep        = flag.String("keep", "", "folder for logs, data and histories; empty: a temporary one")
 )
+
+// binaryVariable names the program that test/run.sh has made.
+const binaryVariable = "SETPOINT_TEST_BINARY"
 
 // TestConsistency examines three servers under faults. A run that finds something can be
 // repeated with the command it prints: the same faults in the same order.
@@ -99,8 +103,8 @@ func root(t *testing.T) string {
 // build makes the program under test.
 func build(t *testing.T) string {
 	t.Helper()
-	if *binary != "" {
-		path, err := filepath.Abs(*binary)
+	if made := cmp.Or(*binary, os.Getenv(binaryVariable)); made != "" {
+		path, err := filepath.Abs(made)
 		if err != nil {
 			t.Fatal(err)
 		}
