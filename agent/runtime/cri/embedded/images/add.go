@@ -51,26 +51,49 @@ func (s *Store) addFrom(others *others, image v1.Image, open openLayer, record I
 		return Image{}, fmt.Errorf("%w: %d layers, %d diff ids", ErrDigestMismatch, len(layers), len(file.RootFS.DiffIDs))
 	}
 	record.ID, record.Config, record.LoadedAt = id.String(), file.Config, time.Now()
-	var size atomic.Uint64
-	var group errgroup.Group
-	group.SetLimit(layersParallelMax)
-	for i, layer := range layers {
-		diffID := file.RootFS.DiffIDs[i]
+	for _, diffID := range file.RootFS.DiffIDs {
 		record.Layers = append(record.Layers, layerName(diffID))
-		group.Go(func() error {
-			bytes, err := s.addLayer(others, diffID, layer, open)
-			size.Add(bytes)
-			return err
-		})
 	}
-	if err := group.Wait(); err != nil {
+	return s.keep(record, func() (uint64, error) {
+		var size atomic.Uint64
+		var group errgroup.Group
+		group.SetLimit(layersParallelMax)
+		for i, layer := range layers {
+			group.Go(func() error {
+				bytes, err := s.addLayer(others, file.RootFS.DiffIDs[i], layer, open)
+				size.Add(bytes)
+				return err
+			})
+		}
+		err := group.Wait()
+		return size.Load(), err
+	})
+}
+
+// keep has unpack make the layers of an image, whose size it returns, and stores the image once they are on the disk. None of them is removed
+// meanwhile.
+func (s *Store) keep(image Image, unpack func() (sizeBytes uint64, err error)) (Image, error) {
+	s.want(image.Layers, 1)
+	defer s.want(image.Layers, -1)
+	var err error
+	if image.SizeBytes, err = unpack(); err != nil {
 		return Image{}, err
 	}
-	if err := s.settle(record.Layers); err != nil {
+	if err := s.settle(image.Layers); err != nil {
 		return Image{}, err
 	}
-	record.SizeBytes = size.Load()
-	return s.put(record)
+	return s.put(image)
+}
+
+// want says that a pull needs these layers, with 1, or needs them no more, with -1.
+func (s *Store) want(layers []string, more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range layers {
+		if s.wanted[name] += more; s.wanted[name] == 0 {
+			delete(s.wanted, name)
+		}
+	}
 }
 
 // openLayer gives the tar of a layer.
@@ -174,10 +197,6 @@ func (s *Store) AddLocal(local Local) (Image, error) {
 	}
 	key := sha256.Sum256([]byte(local.LayerKey))
 	name := hex.EncodeToString(key[:])[:layerNameDigits]
-	size, err, _ := s.layers.Do(name, func() (any, error) { return s.fillLayer(name, local.Fill) })
-	if err != nil {
-		return Image{}, fmt.Errorf("image %s: %w", local.Tag, err)
-	}
 	config, err := json.Marshal(local.Config)
 	if err != nil {
 		return Image{}, err
@@ -185,8 +204,14 @@ func (s *Store) AddLocal(local Local) (Image, error) {
 	id := sha256.Sum256(fmt.Appendf(config, "\n%s\n%s", local.LayerKey, tag))
 	repository, _, _ := strings.Cut(tag, ":")
 	digest := "sha256:" + hex.EncodeToString(id[:])
-	return s.put(Image{
+	return s.keep(Image{
 		ID: digest, Tags: []string{tag}, Digests: []string{repository + "@" + digest}, Layers: []string{name},
-		Config: local.Config, SizeBytes: size.(uint64), LoadedAt: time.Now(), Pinned: true,
+		Config: local.Config, LoadedAt: time.Now(), Pinned: true,
+	}, func() (uint64, error) {
+		size, err, _ := s.layers.Do(name, func() (any, error) { return s.fillLayer(name, local.Fill) })
+		if err != nil {
+			return 0, fmt.Errorf("image %s: %w", local.Tag, err)
+		}
+		return size.(uint64), nil
 	})
 }

@@ -35,6 +35,8 @@ type Collected struct {
 
 // Collect removes all images that no container uses, except those that are kept.
 func (s *Store) Collect(use Use) (Collected, error) {
+	s.recording.Lock()
+	defer s.recording.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var collected Collected

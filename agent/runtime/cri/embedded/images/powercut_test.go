@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // TestALayerCountsOnceItIsOnTheDisk: a sync that fails leaves no size, and without one the layer is unpacked again.
@@ -56,5 +59,52 @@ func TestWhatAPowerCutLeft(t *testing.T) {
 	}
 	if content, err := os.ReadFile(app); string(content) != "whole" {
 		t.Errorf("%q %v", content, err)
+	}
+}
+
+// TestALocalImageCountsAfterANewStart: containers may run from its layer, which is neither forgotten nor made again.
+func TestALocalImageCountsAfterANewStart(t *testing.T) {
+	dir, filled := t.TempDir(), 0
+	local := Local{Tag: "setpoint.local/demo:1", LayerKey: "key", Fill: func(dir string) (uint64, error) {
+		filled++
+		return 1, os.WriteFile(filepath.Join(dir, "app"), []byte("a"), 0o755)
+	}}
+	for range 2 {
+		s := openStore(t, dir, "")
+		if _, err := s.Get(local.Tag); (filled == 0) != errors.Is(err, ErrNotFound) {
+			t.Errorf("filled %d times: %v", filled, err)
+		}
+		if _, err := s.AddLocal(local); err != nil {
+			t.Error(err)
+		}
+	}
+	if filled != 1 {
+		t.Errorf("made %d times", filled)
+	}
+}
+
+// TestPullsThatShareALayer settle it one after the other, and none loses it to what is removed meanwhile.
+func TestPullsThatShareALayer(t *testing.T) {
+	s := openStore(t, t.TempDir(), "")
+	layer := layerTar(t, entry{name: "bin/app", content: "shared"})
+	s.syncfs = func(string) error { return s.Prune(nil) }
+	var pulls errgroup.Group
+	for i := range 20 {
+		pulls.Go(func() error {
+			own := layerTar(t, entry{name: "own", content: strconv.Itoa(i)})
+			stored, err := s.add(imageOf(t, layer, own), Image{Tags: []string{"docker.io/library/x:" + strconv.Itoa(i)}})
+			for _, name := range stored.Layers {
+				_, gone := os.Stat(filepath.Join(s.LayersDir(), name))
+				_, unsettled := s.settledSize(name)
+				err = errors.Join(err, gone, unsettled)
+			}
+			return err
+		})
+	}
+	if err := pulls.Wait(); err != nil {
+		t.Error(err)
+	}
+	if len(s.wanted) > 0 || len(s.unsettled) > 0 {
+		t.Errorf("left: wanted %v, unsettled %v", s.wanted, s.unsettled)
 	}
 }

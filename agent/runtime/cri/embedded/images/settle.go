@@ -13,7 +13,10 @@ import (
 
 // settle makes those of the layers count that this process unpacked: their content is brought to the disk, all at once, and then
 // each one's size is written beside it. A layer without a size may be what a power cut left of it, and is unpacked again.
+// Pulls that share a layer settle it once, one after the other.
 func (s *Store) settle(layers []string) error {
+	s.settling.Lock()
+	defer s.settling.Unlock()
 	sizes := s.notSettled(layers)
 	if len(sizes) == 0 {
 		return nil

@@ -64,7 +64,8 @@ type Image struct {
 	Pinned bool
 }
 
-// Store is the set of images on this node. mu guards images, unsettled, pulling, peers and coming.
+// Store is the set of images on this node. mu guards images, unsettled, wanted, pulling, peers and coming; nobody waits for the disk with it
+// but to remove. Who writes or removes records has recording, which is taken first, and who settles layers has settling.
 type Store struct {
 	config Config
 	mu     sync.Mutex
@@ -72,13 +73,16 @@ type Store struct {
 	seen   map[string]string // archive name -> size and time at which it was loaded
 	// unsettled are the sizes of layers that this process unpacked and that may not be on the disk yet.
 	unsettled map[string]uint64
-	layers    singleflight.Group
-	pulls     singleflight.Group
-	pulling   map[*pulling]bool
-	loading   sync.Mutex
-	peers     askOthers
-	coming    map[string]*arrival // by the layer's directory
-	limits    limits
+	// wanted counts, by layer, the pulls under way that need it: it is not removed.
+	wanted              map[string]int
+	recording, settling sync.Mutex
+	layers              singleflight.Group
+	pulls               singleflight.Group
+	pulling             map[*pulling]bool
+	loading             sync.Mutex
+	peers               askOthers
+	coming              map[string]*arrival // by the layer's directory
+	limits              limits
 	// statfs is asked what the disk has left.
 	statfs func(dir string, into *unix.Statfs_t) error
 	syncfs func(dir string) error
@@ -88,8 +92,8 @@ type Store struct {
 func Open(config Config) (*Store, error) {
 	s := &Store{
 		config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}, coming: map[string]*arrival{},
-		unsettled: map[string]uint64{},
-		limits:    defaultLimits, statfs: unix.Statfs, syncfs: syncfs,
+		unsettled: map[string]uint64{}, wanted: map[string]int{},
+		limits: defaultLimits, statfs: unix.Statfs, syncfs: syncfs,
 	}
 	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir(), s.tarsDir()} {
 		if err := private.Folder(dir); err != nil {
@@ -225,6 +229,24 @@ func (i Image) Kept() bool {
 
 // put stores an image under its names; a name moves away from the image that had it before.
 func (s *Store) put(image Image) (Image, error) {
+	s.recording.Lock()
+	defer s.recording.Unlock()
+	changed := s.changedBy(image)
+	for _, record := range changed {
+		if err := s.write(record); err != nil {
+			return Image{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, record := range changed {
+		s.images[record.ID] = record
+	}
+	return changed[len(changed)-1], nil
+}
+
+// changedBy are the images that lose a name to this one, as they are without it, and then this one with the names that it had.
+func (s *Store) changedBy(image Image) (changed []Image) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, ok := s.images[image.ID]; ok {
@@ -239,11 +261,9 @@ func (s *Store) put(image Image) (Image, error) {
 		}
 		other.Tags = kept
 		other.Pinned = other.Pinned && len(kept) > 0
-		if err := s.write(other); err != nil {
-			return Image{}, err
-		}
+		changed = append(changed, other)
 	}
-	return image, s.write(image)
+	return append(changed, image)
 }
 
 func union(a, b []string) []string {
@@ -252,7 +272,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// write replaces a record; the caller holds mu.
+// write replaces a record; the caller holds recording.
 func (s *Store) write(image Image) error {
 	data, err := json.Marshal(image)
 	if err != nil {
@@ -262,7 +282,6 @@ func (s *Store) write(image Image) error {
 	if err := private.WriteFile(path, data); err != nil {
 		return fmt.Errorf("image record: %w", err)
 	}
-	s.images[image.ID] = image
 	return nil
 }
 
@@ -273,6 +292,8 @@ func (s *Store) recordPath(id string) string {
 // Remove forgets the image and deletes its layers, except those that another image has or that inUse names. Removing
 // an unknown image is no error.
 func (s *Store) Remove(ref string, inUse map[string]bool) error {
+	s.recording.Lock()
+	defer s.recording.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	image, err := s.get(ref)
@@ -312,7 +333,7 @@ func (s *Store) removeLayers(names []string, inUse map[string]bool) error {
 	}
 	var errs error
 	for _, name := range names {
-		if !needed[name] && !inUse[name] {
+		if !needed[name] && !inUse[name] && s.wanted[name] == 0 {
 			delete(s.unsettled, name)
 			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)), os.RemoveAll(s.sizePath(name)), os.RemoveAll(s.tarPath(name)))
 		}
