@@ -17,8 +17,9 @@ const (
 
 // coalescer lets many callers share one answer. An answer serves only callers who
 // came before its fetch began: one that began earlier may be older than a write
-// the caller knows of. After a fetch for many callers the next one waits for their
-// company. A lone caller never waits.
+// the caller knows of. After a fetch for several callers the next one waits for their
+// company, at most gatherLimit after the end of the last one, also if only one came. A
+// caller who was alone all the time never waits.
 type coalescer struct {
 	// fetch serves so many callers. It must end when the store does.
 	fetch func(callers int) (uint64, error)

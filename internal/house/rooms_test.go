@@ -97,7 +97,7 @@ var rooms = []room{
 	{[]string{"internal/parts"}, "names of the pods under which the parts of servers are seen", nil, "the loop that keeps these pods and those that leave them alone judge by the same names"},
 	{[]string{"internal/process"}, "settings of a whole process: garbage collection, timer slack, the lock of a data directory", nil, "commands change these settings; the library does not"},
 	{[]string{"internal/sdnotify"}, "what systemd is told of a process: ready, progress, stopping", nil, "servers and agents are watched in one way, and only by what they prove"},
-	{[]string{"internal/durable"}, "files that a power cut does not take back", nil, "the order of the system calls that it takes is written once"},
+	{[]string{"internal/durable"}, "files that a power cut does not take back", nil, "the order of the system calls that this takes stands in one place"},
 	{[]string{"internal/aligned"}, "the moments at which loops that look now and then do so, the same for all", nil, "each wake-up of an idle server costs more than the look"},
 	{[]string{"internal/zpages"}, "/statusz and /flagz of a part, by upstream's library", nil, "agents serve them and do not import that library"},
 	{[]string{"internal/profiles"}, "Go's profiles of a process, at upstream's paths", nil, "servers and agents serve the same ones"},

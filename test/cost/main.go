@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -37,13 +38,18 @@ func main() {
 func run(program []string, costs string) (code int, err error) {
 	cmd := exec.Command(program[0], program[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// The program ends with this process, also if that is killed: with its thread, that is.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	defer signal.Stop(signals)
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return notRun, err
 	}
-	stop := passOn(cmd.Process)
-	err = cmd.Wait()
-	stop()
+	err = waitFor(cmd, signals)
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		return notRun, err
 	}
@@ -51,18 +57,17 @@ func run(program []string, costs string) (code int, err error) {
 	return exitCode(state), note(costs, state.UserTime()+state.SystemTime(), time.Since(begin))
 }
 
-// passOn has the program get the signals by which this process is to end. What is returned ends that.
-func passOn(program *os.Process) (stop func()) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
-	go func() {
-		for s := range signals {
-			_ = program.Signal(s) // it may have ended
+// waitFor returns when the program has ended, and passes on signals until then.
+func waitFor(cmd *exec.Cmd, signals <-chan os.Signal) error {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			_ = cmd.Process.Signal(s) // it may have ended
+		case err := <-ended:
+			return err
 		}
-	}()
-	return func() {
-		signal.Stop(signals)
-		close(signals)
 	}
 }
 
