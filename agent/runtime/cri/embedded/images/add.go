@@ -70,8 +70,8 @@ func (s *Store) addFrom(others *others, image v1.Image, open openLayer, record I
 	})
 }
 
-// keep has unpack make the layers of an image, whose size it returns, and stores the image once they are on the disk. None of them is removed
-// meanwhile.
+// keep has unpack make the layers of an image, whose size it returns, and stores the image once they are on the disk.
+// None of them is removed meanwhile.
 func (s *Store) keep(image Image, unpack func() (sizeBytes uint64, err error)) (Image, error) {
 	s.want(image.Layers, 1)
 	defer s.want(image.Layers, -1)
@@ -79,7 +79,7 @@ func (s *Store) keep(image Image, unpack func() (sizeBytes uint64, err error)) (
 	if image.SizeBytes, err = unpack(); err != nil {
 		return Image{}, err
 	}
-	if err := s.settle(image.Layers); err != nil {
+	if err := s.sizes.settle(image.Layers); err != nil {
 		return Image{}, err
 	}
 	return s.put(image)
@@ -126,7 +126,7 @@ func (s *Store) addLayer(others *others, diffID v1.Hash, layer v1.Layer, open op
 // fillLayer makes the layer's directory appear complete or not at all. It counts, for a record and after a new start, once it is settled.
 func (s *Store) fillLayer(name string, fill func(dir string) (uint64, error)) (uint64, error) {
 	final := filepath.Join(s.LayersDir(), name)
-	if size, err := s.layerSize(name); err == nil {
+	if size, err := s.sizes.get(name); err == nil {
 		if _, err := os.Stat(final); err == nil {
 			return size, nil
 		}
@@ -143,15 +143,13 @@ func (s *Store) fillLayer(name string, fill func(dir string) (uint64, error)) (u
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(os.RemoveAll(final), os.RemoveAll(s.sizePath(name))); err != nil {
+	if err := errors.Join(os.RemoveAll(final), s.sizes.forget(name)); err != nil {
 		return 0, err
 	}
 	if err := os.Rename(temporary, final); err != nil {
 		return 0, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unsettled[name] = size
+	s.sizes.unpacked(name, size)
 	return size, nil
 }
 

@@ -53,7 +53,7 @@ func (s *Store) Collect(use Use) (Collected, error) {
 		delete(s.images, id)
 		collected.Images = append(collected.Images, image)
 		for _, layer := range image.Layers {
-			sizes[layer] = s.layerBytes(layer)
+			sizes[layer], _ = s.sizes.settled(layer) // else it counts as nothing
 		}
 	}
 	errs = errors.Join(errs, s.removeLayers(slices.Collect(maps.Keys(sizes)), use.Layers))
@@ -64,10 +64,4 @@ func (s *Store) Collect(use Use) (Collected, error) {
 	}
 	slices.SortFunc(collected.Images, func(a, b Image) int { return cmp.Compare(a.ID, b.ID) })
 	return collected, errs
-}
-
-// layerBytes is what was written down when the layer was unpacked.
-func (s *Store) layerBytes(name string) uint64 {
-	size, _ := s.settledSize(name) // else it counts as nothing
-	return size
 }

@@ -15,7 +15,7 @@ func TestALayerCountsOnceItIsOnTheDisk(t *testing.T) {
 	s := openStore(t, t.TempDir(), "")
 	image := imageOf(t, layerTar(t, entry{name: "bin/app", content: "whole"}))
 	noDisk := errors.New("input/output error")
-	s.syncfs = func(dir string) error {
+	s.sizes.syncfs = func(dir string) error {
 		if written, err := filepath.Glob(filepath.Join(dir, "*/bin/app")); len(written) != 1 || err != nil {
 			t.Errorf("synced before the layer was there: %v %v", written, err)
 		}
@@ -27,11 +27,11 @@ func TestALayerCountsOnceItIsOnTheDisk(t *testing.T) {
 	if _, err := s.add(image, Image{Tags: []string{"docker.io/library/x:1"}}); !errors.Is(err, noDisk) {
 		t.Errorf("%v, not %v", err, noDisk)
 	}
-	s.syncfs = syncfs
+	s.sizes.syncfs = syncfs
 	if _, err := s.add(image, Image{Tags: []string{"docker.io/library/x:1"}}); err != nil {
 		t.Error(err)
 	}
-	s.syncfs = nil // what counts is not synced again
+	s.sizes.syncfs = nil // what counts is not synced again
 	if _, err := s.add(image, Image{Tags: []string{"docker.io/library/x:2"}}); err != nil {
 		t.Error(err)
 	}
@@ -47,7 +47,7 @@ func TestWhatAPowerCutLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := filepath.Join(s.LayersDir(), stored.Layers[0], "bin/app")
-	if err := errors.Join(os.Truncate(app, 0), os.Truncate(s.sizePath(stored.Layers[0]), 0)); err != nil {
+	if err := errors.Join(os.Truncate(app, 0), os.Truncate(s.sizes.path(stored.Layers[0]), 0)); err != nil {
 		t.Fatal(err)
 	}
 	s = openStore(t, dir, "")
@@ -87,7 +87,7 @@ func TestALocalImageCountsAfterANewStart(t *testing.T) {
 func TestPullsThatShareALayer(t *testing.T) {
 	s := openStore(t, t.TempDir(), "")
 	layer := layerTar(t, entry{name: "bin/app", content: "shared"})
-	s.syncfs = func(string) error { return s.Prune(nil) }
+	s.sizes.syncfs = func(string) error { return s.Prune(nil) }
 	var pulls errgroup.Group
 	for i := range 20 {
 		pulls.Go(func() error {
@@ -95,7 +95,7 @@ func TestPullsThatShareALayer(t *testing.T) {
 			stored, err := s.add(imageOf(t, layer, own), Image{Tags: []string{"docker.io/library/x:" + strconv.Itoa(i)}})
 			for _, name := range stored.Layers {
 				_, gone := os.Stat(filepath.Join(s.LayersDir(), name))
-				_, unsettled := s.settledSize(name)
+				_, unsettled := s.sizes.settled(name)
 				err = errors.Join(err, gone, unsettled)
 			}
 			return err
@@ -104,7 +104,7 @@ func TestPullsThatShareALayer(t *testing.T) {
 	if err := pulls.Wait(); err != nil {
 		t.Error(err)
 	}
-	if len(s.wanted) > 0 || len(s.unsettled) > 0 {
-		t.Errorf("left: wanted %v, unsettled %v", s.wanted, s.unsettled)
+	if len(s.wanted) > 0 || len(s.sizes.unsettled) > 0 {
+		t.Errorf("left: wanted %v, unsettled %v", s.wanted, s.sizes.unsettled)
 	}
 }

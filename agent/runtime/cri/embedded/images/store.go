@@ -64,42 +64,41 @@ type Image struct {
 	Pinned bool
 }
 
-// Store is the set of images on this node. mu guards images, unsettled, wanted, pulling, peers and coming; nobody waits for the disk with it
-// but to remove. Who writes or removes records has recording, which is taken first, and who settles layers has settling.
+// Store is the set of images on this node. mu guards images, wanted, pulling, peers and coming; nobody waits for the disk with it
+// but to remove. Who writes or removes records has recording, which is taken first.
 type Store struct {
 	config Config
 	mu     sync.Mutex
 	images map[string]Image
 	seen   map[string]string // archive name -> size and time at which it was loaded
-	// unsettled are the sizes of layers that this process unpacked and that may not be on the disk yet.
-	unsettled map[string]uint64
+	sizes  *sizes
 	// wanted counts, by layer, the pulls under way that need it: it is not removed.
-	wanted              map[string]int
-	recording, settling sync.Mutex
-	layers              singleflight.Group
-	pulls               singleflight.Group
-	pulling             map[*pulling]bool
-	loading             sync.Mutex
-	peers               askOthers
-	coming              map[string]*arrival // by the layer's directory
-	limits              limits
+	wanted    map[string]int
+	recording sync.Mutex
+	layers    singleflight.Group
+	pulls     singleflight.Group
+	pulling   map[*pulling]bool
+	loading   sync.Mutex
+	peers     askOthers
+	coming    map[string]*arrival // by the layer's directory
+	limits    limits
 	// statfs is asked what the disk has left.
 	statfs func(dir string, into *unix.Statfs_t) error
-	syncfs func(dir string) error
 }
 
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
 	s := &Store{
 		config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}, coming: map[string]*arrival{},
-		unsettled: map[string]uint64{}, wanted: map[string]int{},
-		limits: defaultLimits, statfs: unix.Statfs, syncfs: syncfs,
+		wanted: map[string]int{},
+		limits: defaultLimits, statfs: unix.Statfs,
 	}
 	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir(), s.tarsDir()} {
 		if err := private.Folder(dir); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
 	}
+	s.sizes = newSizes(s.sizesDir(), s.LayersDir())
 	if err := s.removeTemporary(); err != nil {
 		return nil, fmt.Errorf("image store: %w", err)
 	}
@@ -147,7 +146,7 @@ func (s *Store) readRecord(name string) {
 			_, err = os.Stat(filepath.Join(s.LayersDir(), layer))
 		}
 		if err == nil {
-			_, err = s.settledSize(layer)
+			_, err = s.sizes.settled(layer)
 		}
 	}
 	if err != nil || image.ID == "" {
@@ -334,8 +333,7 @@ func (s *Store) removeLayers(names []string, inUse map[string]bool) error {
 	var errs error
 	for _, name := range names {
 		if !needed[name] && !inUse[name] && s.wanted[name] == 0 {
-			delete(s.unsettled, name)
-			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)), os.RemoveAll(s.sizePath(name)), os.RemoveAll(s.tarPath(name)))
+			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)), s.sizes.forget(name), os.RemoveAll(s.tarPath(name)))
 		}
 	}
 	return errs
