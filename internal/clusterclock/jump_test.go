@@ -44,3 +44,18 @@ func TestAJumpWakesEachOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestAJumpCountsNoTicks: one over more ticks than could be counted ends, and the next tick comes in the ticker's own rhythm.
+func TestAJumpCountsNoTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rhythm = 7 * time.Nanosecond
+		c := New(0)
+		began, ticker := c.Now(), c.NewTicker(rhythm)
+		defer ticker.Stop()
+		c.Jump(100 * 365 * 24 * time.Hour)
+		<-ticker.C()
+		if next := (<-ticker.C()).Sub(began); next%rhythm != 0 || c.Since(began)-next >= rhythm {
+			t.Errorf("it ticks %s after it began, at %s", next, c.Since(began))
+		}
+	})
+}
