@@ -102,10 +102,22 @@ func verifiedPeer(state tls.ConnectionState) (*x509.Certificate, error) {
 	return state.VerifiedChains[0][0], nil
 }
 
-// NeedsRenewal reports whether a third or less of the certificate's life is left.
+// NeedsRenewal reports whether a third or less of the certificate's life is left, and another one would end later.
 func (id *Identity) NeedsRenewal(now time.Time) bool {
 	certificate, err := ParseCertificate(id.CertPEM)
-	return err != nil || !farFromEnd(certificate, now)
+	return err != nil || !id.isFresh(certificate, now)
+}
+
+// isFresh reports whether the identity's certificate needs no renewal.
+func (id *Identity) isFresh(certificate *x509.Certificate, now time.Time) bool {
+	return farFromEnd(certificate, now) || id.endsWithAuthority(certificate)
+}
+
+// endsWithAuthority reports whether a certificate ends when the authority that signs does, so that another one would end no later. It would
+// be renewed at ever shorter intervals: of all that is left, two thirds are over ever sooner.
+func (id *Identity) endsWithAuthority(certificate *x509.Certificate) bool {
+	signs, err := ParseCertificate(id.CAPEM)
+	return err == nil && signs.NotAfter.Equal(certificate.NotAfter)
 }
 
 // Expires is when the certificate ends; the zero time if it cannot be read.

@@ -74,10 +74,10 @@ func (l *Live) Pool() *x509.CertPool {
 	return nil
 }
 
-// NeedsRenewal reports whether a third or less of the certificate's life is left.
+// NeedsRenewal reports whether a third or less of the certificate's life is left, and another one would end later.
 func (l *Live) NeedsRenewal(now time.Time) bool {
 	h := l.current.Load()
-	return h == nil || !farFromEnd(h.pair.Leaf, now)
+	return h == nil || !h.id.isFresh(h.pair.Leaf, now)
 }
 
 // ServerConfig is Identity.ServerConfig with the newest certificate and authorities.

@@ -94,7 +94,7 @@ func (c *Cluster) readIdentity(certPath, keyPath string) (*Identity, error) {
 }
 
 // fresh reports whether an identity belongs to this authority, is a matching pair (a crash
-// between the two writes leaves none), covers names and has a third of its life left.
+// between the two writes leaves none), covers names and needs no renewal.
 func (c *Cluster) fresh(id *Identity, names []string, now time.Time) bool {
 	if _, _, err := id.config(); err != nil {
 		return false
@@ -103,7 +103,7 @@ func (c *Cluster) fresh(id *Identity, names []string, now time.Time) bool {
 	if err != nil || !c.CA.hasSigned(certificate) {
 		return false
 	}
-	return covers(certificate, names) && farFromEnd(certificate, now)
+	return covers(certificate, names) && id.isFresh(certificate, now)
 }
 
 func covers(certificate *x509.Certificate, names []string) bool {

@@ -127,8 +127,7 @@ func (n *Node) Valid(node string, now time.Time) bool {
 	return n.Identity.signer() != nil
 }
 
-// NeedsRenewal reports whether a third or less of the life of one of the node's
-// certificates is left, or one is missing.
+// NeedsRenewal reports whether one of the node's certificates is missing or needs it (Identity.NeedsRenewal).
 func (n *Node) NeedsRenewal(now time.Time) bool {
 	return n.Serving == nil || n.Identity.NeedsRenewal(now) || n.Serving.NeedsRenewal(now)
 }

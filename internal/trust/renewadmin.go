@@ -20,7 +20,7 @@ import (
 func (c *Cluster) RenewAdmin(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if leaf := c.adminCertificate(); leaf != nil && farFromEnd(leaf, now) && c.signsAdmin(leaf) {
+	if leaf := c.adminCertificate(); leaf != nil && c.Admin.isFresh(leaf, now) && c.signsAdmin(leaf) {
 		return nil
 	}
 	return c.renewAdmin(now)
