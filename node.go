@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
-	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -76,16 +75,36 @@ func (c *Cluster) serving(name string) (config *tls.Config, keep func(context.Co
 		return nil, nil, err
 	}
 	config, err = live.AgentConfig(c.trust.CA.CertPEM())
-	return config, func(ctx context.Context) error {
-		for clusterclock.Wait(ctx, c.Clock(), trust.RenewInterval) {
-			if live.NeedsRenewal(c.Clock().Now()) {
-				if err := renew(); err != nil {
-					return err
-				}
+	return config, func(ctx context.Context) error { return c.keepServing(ctx, live, renew) }, err
+}
+
+// keepServing renews what a node serves with in time, and when the cluster's authorities are others.
+func (c *Cluster) keepServing(ctx context.Context, live *trust.Live, renew func() error) error {
+	for by := c.trust.CA.Moment(); ; {
+		replaced := c.trust.CA.Replaced()
+		if now := c.trust.CA.Moment(); now != by || live.NeedsRenewal(c.Clock().Now()) {
+			if err := renew(); err != nil {
+				return err
 			}
+			by = now
 		}
-		return nil
-	}, err
+		if !c.awaitRenewal(ctx, replaced) {
+			return nil
+		}
+	}
+}
+
+// awaitRenewal returns when certificates are to be looked at again, or false when ctx ends.
+func (c *Cluster) awaitRenewal(ctx context.Context, replaced <-chan struct{}) bool {
+	timer := c.Clock().NewTimer(trust.RenewInterval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-replaced:
+	case <-timer.C():
+	}
+	return true
 }
 
 // admitPods opens the servers to pods of the network in force, which another start of this cluster may have chosen.
