@@ -32,6 +32,8 @@ type question struct {
 	shown []tls.Certificate
 	// through, if not nil, wraps the transport.
 	through func(http.RoundTripper) http.RoundTripper
+	// now is the time by which certificates are judged; nil: the process's.
+	now func() time.Time
 }
 
 func newQuestion(node string, keyPEM []byte, pins ...string) (*question, error) {
@@ -50,11 +52,15 @@ func (q *question) at(ctx context.Context, server string) (*trust.Node, error) {
 	if err != nil {
 		return nil, explainClocks(ctx, server, q.pins, err)
 	}
-	return accept(answer, q.keyPEM, q.pins)
+	now := time.Now
+	if q.now != nil {
+		now = q.now
+	}
+	return accept(answer, q.keyPEM, q.pins, now())
 }
 
 func (q *question) post(ctx context.Context, server string) (answer response, err error) {
-	client, done := pinnedClient(server, q.pins, false, q.shown)
+	client, done := pinnedClient(server, q.pins, q.now, q.shown)
 	defer done()
 	if q.through != nil {
 		client.Transport = q.through(client.Transport)
@@ -108,7 +114,7 @@ func refusal(code int, text []byte) error {
 }
 
 // accept checks what the server sent: a pinned authority must be among those that are believed, and the certificate valid now.
-func accept(answer response, keyPEM []byte, pins []string) (*trust.Node, error) {
+func accept(answer response, keyPEM []byte, pins []string, now time.Time) (*trust.Node, error) {
 	authorities, err := trust.ParseCertificates([]byte(answer.CAPEM))
 	if err != nil {
 		return nil, err
@@ -120,7 +126,7 @@ func accept(answer response, keyPEM []byte, pins []string) (*trust.Node, error) 
 	if err != nil {
 		return nil, err
 	}
-	if now := time.Now(); now.Before(certificate.NotBefore) {
+	if now.Before(certificate.NotBefore) {
 		return nil, fmt.Errorf(
 			"%w: it begins %s from now: set the time",
 			ErrClocksDiffer,
@@ -137,9 +143,14 @@ func accept(answer response, keyPEM []byte, pins []string) (*trust.Node, error) 
 	return trust.NewNode([]byte(answer.CertPEM), []byte(answer.ServingPEM), keyPEM, []byte(answer.CAPEM), *answer.GossipKeys)
 }
 
-// pinnedClient trusts the authorities with the pins and nothing else. With anyTime it does not
-// mind certificates being outdated: fit for asking the time, for nothing more.
-func pinnedClient(server string, pins []string, anyTime bool, shown []tls.Certificate) (client *http.Client, done func()) {
+// anyTime lets a client not mind certificates being outdated: fit for asking the time, for nothing more.
+var anyTime = func() time.Time { return time.Time{} }
+
+// pinnedClient trusts the authorities with the pins and nothing else. now is the time by which certificates are judged; nil: the process's.
+func pinnedClient(server string, pins []string, now func() time.Time, shown []tls.Certificate) (client *http.Client, done func()) {
+	if now == nil {
+		now = time.Now
+	}
 	host, _, err := net.SplitHostPort(server)
 	if err != nil {
 		host = server
@@ -150,14 +161,14 @@ func pinnedClient(server string, pins []string, anyTime bool, shown []tls.Certif
 		Certificates: shown,
 		// The authority is not known yet; VerifyConnection checks it by its hash, and all the rest.
 		InsecureSkipVerify: true,
-		VerifyConnection:   func(state tls.ConnectionState) error { return verifyPinned(state, host, pins, anyTime) },
+		VerifyConnection:   func(state tls.ConnectionState) error { return verifyPinned(state, host, pins, now()) },
 	}}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &http.Client{Transport: transport, CheckRedirect: refuse}, transport.CloseIdleConnections
 }
 
 // verifyPinned takes what the server shows as a way to a pinned authority too: while the authority is replaced, each has signed the other.
-func verifyPinned(state tls.ConnectionState, host string, pins []string, anyTime bool) error {
+func verifyPinned(state tls.ConnectionState, host string, pins []string, now time.Time) error {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	found := false
 	for _, certificate := range state.PeerCertificates {
@@ -171,8 +182,8 @@ func verifyPinned(state tls.ConnectionState, host string, pins []string, anyTime
 		return ErrWrongCluster
 	}
 	leaf := state.PeerCertificates[0]
-	options := x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: host}
-	if anyTime {
+	options := x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: host, CurrentTime: now}
+	if now.IsZero() { // of anyTime
 		options.CurrentTime = leaf.NotBefore
 	}
 	chains, err := leaf.Verify(options)
@@ -215,7 +226,7 @@ func askClock(ctx context.Context, server string, pins []string) (time.Duration,
 	if err != nil {
 		return 0, err
 	}
-	client, done := pinnedClient(server, pins, true, nil)
+	client, done := pinnedClient(server, pins, anyTime, nil)
 	defer done()
 	reply, err := client.Do(call)
 	if err != nil {

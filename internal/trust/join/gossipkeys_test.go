@@ -56,17 +56,17 @@ func TestGossipKeysOfNewcomers(t *testing.T) {
 	if answer.GossipKey != base64.StdEncoding.EncodeToString(want.Keys[0]) {
 		t.Error("an older agent gets a key that is not in use")
 	}
-	node, err := accept(answer, keyPEM, []string{cluster.CA.Pin()})
+	node, err := accept(answer, keyPEM, []string{cluster.CA.Pin()}, time.Now())
 	if err != nil || !cmp.Equal(node.GossipKeys.Told(), want) {
 		t.Errorf("it holds other keys: %v", err)
 	}
 	answer.GossipKeys = nil
-	node, err = accept(answer, keyPEM, []string{cluster.CA.Pin()})
+	node, err = accept(answer, keyPEM, []string{cluster.CA.Pin()}, time.Now())
 	if err != nil || !cmp.Equal(node.GossipKeys.Told(), trust.FirstGossipKey(want.Keys[0])) {
 		t.Errorf("of an older server: %v", err)
 	}
 	answer.GossipKeys = &trust.GossipKeys{Label: "x"}
-	if _, err := accept(answer, keyPEM, []string{cluster.CA.Pin()}); err == nil {
+	if _, err := accept(answer, keyPEM, []string{cluster.CA.Pin()}, time.Now()); err == nil {
 		t.Error("no key at all is accepted")
 	}
 }

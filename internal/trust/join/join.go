@@ -32,6 +32,8 @@ type Config struct {
 	KeyPEM []byte
 	// Through, if not nil, wraps the transport of each request.
 	Through func(http.RoundTripper) http.RoundTripper
+	// Now is the time by which certificates are judged; nil: the process's.
+	Now func() time.Time
 	// Logger gets failed attempts. Nil: they are not logged.
 	Logger *slog.Logger
 }
@@ -56,7 +58,7 @@ func Join(ctx context.Context, config Config) (*trust.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask.Token, ask.through = token.Text(), config.Through
+	ask.Token, ask.through, ask.now = token.Text(), config.Through, config.Now
 	var node *trust.Node
 	err = persist(ctx, config.Servers, config.Logger.With("node", config.NodeName), func(ctx context.Context, server string) (err error) {
 		node, err = ask.at(ctx, server)
@@ -84,11 +86,12 @@ func persist(ctx context.Context, servers []string, log *slog.Logger, ask func(c
 // Renew has a node's key certified anew, by whichever server answers first. The
 // certificate that the node holds is the proof, so it must not have ended.
 func Renew(ctx context.Context, servers []string, name string, node *trust.Node) (*trust.Node, error) {
-	return renew(ctx, servers, name, node, nil)
+	return renew(ctx, servers, name, node, nil, nil)
 }
 
 func renew(
 	ctx context.Context, servers []string, name string, node *trust.Node, through func(http.RoundTripper) http.RoundTripper,
+	now func() time.Time,
 ) (*trust.Node, error) {
 	pins, err := node.Identity.Pins()
 	if err != nil {
@@ -102,7 +105,7 @@ func renew(
 	if err != nil {
 		return nil, err
 	}
-	ask.shown, ask.through = []tls.Certificate{pair}, through
+	ask.shown, ask.through, ask.now = []tls.Certificate{pair}, through, now
 	var renewed *trust.Node
 	err = round(ctx, servers, func(ctx context.Context, server string) (err error) {
 		renewed, err = ask.at(ctx, server)

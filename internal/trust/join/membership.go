@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -41,6 +44,8 @@ type MembershipConfig struct {
 	Through func(http.RoundTripper) http.RoundTripper
 	// Believed, if not nil, is told what the authorities call their keys that are believed from now on.
 	Believed func(keyIDs []string)
+	// Clock is the time by which certificates end and are renewed; nil: the process's.
+	Clock clock.Clock
 	// Logger hears of renewals and of what fails. It is required.
 	Logger *slog.Logger
 }
@@ -49,11 +54,14 @@ type MembershipConfig struct {
 // otherwise the machine joins with a token, and with the key that it has had if it had
 // one. It fails as Join does, and with ErrNoToken or ErrCertificateEnded.
 func Open(ctx context.Context, config MembershipConfig) (*Membership, error) {
+	config.Clock = cmp.Or[clock.Clock](config.Clock, clock.RealClock{})
 	m := &Membership{config: config, told: told{wake: make(chan struct{}, 1)}}
+	m.client.By(config.Clock.Now)
+	m.serving.By(config.Clock.Now)
 	node, err := trust.LoadNode(config.DataDir)
 	missing := ErrNoToken
 	switch {
-	case err == nil && node.Valid(config.NodeName, time.Now()):
+	case err == nil && node.Valid(config.NodeName, config.Clock.Now()):
 		m.saved = node
 		return m, m.use(node)
 	case err == nil:
@@ -79,7 +87,7 @@ func (m *Membership) join(ctx context.Context, token string) error {
 		return err
 	}
 	node, err := Join(ctx, Config{
-		Servers: c.Servers(), Token: token, NodeName: c.NodeName, KeyPEM: keyPEM, Through: c.Through, Logger: c.Logger,
+		Servers: c.Servers(), Token: token, NodeName: c.NodeName, KeyPEM: keyPEM, Through: c.Through, Now: c.Clock.Now, Logger: c.Logger,
 	})
 	if err != nil {
 		return err
@@ -129,7 +137,7 @@ func (m *Membership) Run(ctx context.Context) {
 	retry := renewRetryMin
 	for {
 		pause := trust.RenewInterval
-		if err := m.renew(ctx, time.Now()); err != nil {
+		if err := m.renew(ctx, m.config.Clock.Now()); err != nil {
 			m.config.Logger.Warn(
 				"the node's certificates were not renewed",
 				"expires",
@@ -143,13 +151,23 @@ func (m *Membership) Run(ctx context.Context) {
 		} else {
 			retry = renewRetryMin
 		}
-		select {
-		case <-ctx.Done():
+		if !m.wait(ctx, pause) {
 			return
-		case <-time.After(pause):
-		case <-m.told.wake:
 		}
 	}
+}
+
+// wait returns after the pause or when servers have told of other authorities, and reports whether ctx goes on.
+func (m *Membership) wait(ctx context.Context, pause time.Duration) bool {
+	timer := m.config.Clock.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+	case <-m.told.wake:
+	}
+	return true
 }
 
 func (m *Membership) renew(ctx context.Context, now time.Time) error {
@@ -165,7 +183,7 @@ func (m *Membership) renew(ctx context.Context, now time.Time) error {
 	if !m.held.Valid(m.config.NodeName, now) {
 		return ErrCertificateEnded
 	}
-	node, err := renew(ctx, m.config.Servers(), m.config.NodeName, m.held, m.config.Through)
+	node, err := renew(ctx, m.config.Servers(), m.config.NodeName, m.held, m.config.Through, m.config.Clock.Now)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func isOfOlderServer(err error) bool {
 }
 
 func (g *Granted) ask(ctx context.Context, server string, asked serverRequest) error {
-	client, done := pinnedClient(server, []string{g.Pin}, false, nil)
+	client, done := pinnedClient(server, []string{g.Pin}, nil, nil)
 	defer done()
 	var answer serverResponse
 	if err := post(ctx, client, "https://"+server+ServerPath, asked, &answer, sharedAnswerMaxBytes); err != nil {
