@@ -43,7 +43,9 @@ type years struct {
 
 	mu       sync.Mutex
 	requests map[string]int
-	failed   []string
+	// isTold: the status of a rotation has named a person who shows what the old authority has signed.
+	isTold bool
+	failed []string
 }
 
 // TestElevenYears of three servers and an agent, with a steady load over TLS. Nobody does anything but what the documentation says: people
@@ -156,6 +158,9 @@ func (y *years) rotateAll(old *trust.Cluster) {
 	for _, kind := range []rotation.Kind{rotation.Serving, rotation.CA, rotation.FrontProxy, rotation.Serving} {
 		y.rotate(kind)
 	}
+	if !y.isTold {
+		y.Error("nobody is told who still shows certificates of the old authority")
+	}
 	id, err := old.CA.IssueAdmin(y.now())
 	y.must(err)
 	id.CAPEM = y.c.trust.CA.CertPEM()
@@ -178,6 +183,8 @@ func (y *years) rotate(kind rotation.Kind) {
 		if p = y.order(kind, rotations.Status); p.Phase == rotation.Done {
 			return
 		}
+		_, isSeen := p.Former["anna"]
+		y.isTold = y.isTold || isSeen && strings.Contains(p.Line(), "anna (last 20")
 		if p.Until != nil {
 			y.jump(min(day, p.Until.Sub(y.now())))
 		} else {

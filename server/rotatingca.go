@@ -17,6 +17,10 @@ import (
 	"github.com/setpoint-io/setpoint/server/rotations"
 )
 
+// idsOfAuthority is how many of CA.KeyIDs are of one authority: its own, and that of the authority that follows from it. The first ones
+// are of the one that signs.
+const idsOfAuthority = 2
+
 // authorityRing is how this server holds the certificate authority: its certificate is one of the authority that signs, its trust folder
 // says so, and whoever has shown a certificate of one that is dropped is judged again.
 func (a *api) authorityRing() rotations.Mechanism {
@@ -29,7 +33,9 @@ func (a *api) authorityRing() rotations.Mechanism {
 			if err := a.config.identity.keeper.FollowAuthorities(a.config.Clock.Now()); err != nil {
 				return err
 			}
-			a.config.revoked.Believe(authority.KeyIDs())
+			ids := authority.KeyIDs()
+			a.config.revoked.Believe(ids)
+			a.config.revoked.NoteFormer(ids[idsOfAuthority:], a.config.Clock.Now)
 			return nil
 		},
 	}
@@ -38,7 +44,8 @@ func (a *api) authorityRing() rotations.Mechanism {
 // authorityFollowers are the nodes and the bundles in namespaces, which follow the rotation of the certificate authority too.
 func (a *api) authorityFollowers(client kubernetes.Interface) *rotations.Authorities {
 	return &rotations.Authorities{
-		Nodes: a.config.liveness.LackingAuthorities,
+		Nodes:  a.config.liveness.LackingAuthorities,
+		Former: a.config.revoked.Former,
 		Waits: func(ctx context.Context, _ rotation.State, members []rotation.Member) []rotation.Waiting {
 			nodes, err := ourNodes(ctx, client, func(name string) bool { return !a.config.liveness.IsRevoked(name) })
 			if err != nil {

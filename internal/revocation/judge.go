@@ -11,6 +11,8 @@ type Judge struct {
 	list atomic.Pointer[List] // nil: nothing is revoked
 	// believed are the authorities that were and are believed, nil: none was dropped.
 	believed atomic.Pointer[map[string]bool]
+	// former notes who shows certificates of an authority that does not sign any more, nil: nobody is noted.
+	former atomic.Pointer[former]
 
 	mu   sync.Mutex
 	open map[*opened]struct{}
@@ -32,6 +34,7 @@ func (j *Judge) Revoked(who Identity) error {
 	if j.dropped(who) {
 		return ErrAuthority
 	}
+	j.former.Load().note(who)
 	list := j.list.Load()
 	if list == nil {
 		return nil

@@ -2,6 +2,8 @@ package rotation
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +40,37 @@ func Unsure(members []Member, nodes []string, away func(node string) bool) (wait
 		waits = append(waits, l.waiting(CA))
 	}
 	return waits
+}
+
+// Former are the users who have shown any member certificates of the old authority, and when last; nil if none has.
+func Former(members []Member) (last map[string]time.Time) {
+	for _, m := range members {
+		held, _ := m.find(CA)
+		for user, at := range held.Former {
+			if last == nil {
+				last = map[string]time.Time{}
+			}
+			if at.After(last[user]) {
+				last[user] = at
+			}
+		}
+	}
+	return last
+}
+
+// former names users, who was seen last first, LackingMax of them.
+func former(last map[string]time.Time) string {
+	users := slices.SortedFunc(maps.Keys(last), func(a, b string) int {
+		return cmp.Or(last[b].Compare(last[a]), strings.Compare(a, b))
+	})
+	var named []string
+	for _, user := range users[:min(len(users), LackingMax)] {
+		named = append(named, fmt.Sprintf("%s (last %s)", user, at(last[user])))
+	}
+	if more := len(users) - LackingMax; more > 0 {
+		named = append(named, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(named, ", ")
 }
 
 const isAway = "it is away, and has to take the change before the old one goes: if it is gone for good, delete its Node " +

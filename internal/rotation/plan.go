@@ -27,6 +27,8 @@ type Held struct {
 	Nodes []Lacking `json:"nodes,omitempty"`
 	// Sure are those with a session at this server that hold it, while the certificate authority is rotated.
 	Sure []string `json:"sure,omitempty"`
+	// Former are users who have shown this server certificates of the authority that does not sign any more, and when last.
+	Former map[string]time.Time `json:"former,omitempty"`
 }
 
 // LackingMax is how many nodes a server names.
@@ -208,6 +210,9 @@ type Progress struct {
 	// Away are nodes that hold no session with any server, at most LackingMax and one that says how many more. They are not waited for:
 	// they get what is used then when they come back.
 	Away []string `json:"away,omitempty"`
+	// Former are the users who have shown certificates of the old authority since the new one signs, and when last. There may be others:
+	// servers see those that ask them.
+	Former map[string]time.Time `json:"former,omitempty"`
 	// Changed says whether an order has changed something, WasUnderWay whether there was a rotation before it.
 	Changed     bool `json:"changed,omitempty"`
 	WasUnderWay bool `json:"wasUnderWay,omitempty"`
@@ -241,6 +246,9 @@ func (p Progress) Line() string {
 	}
 	if len(p.Away) > 0 {
 		text += "; away, and not waited for: " + strings.Join(p.Away, ", ")
+	}
+	if len(p.Former) > 0 {
+		text += "; these were seen with certificates of the old one: " + former(p.Former)
 	}
 	return text
 }

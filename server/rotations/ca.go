@@ -2,6 +2,7 @@ package rotations
 
 import (
 	"context"
+	"time"
 
 	"github.com/setpoint-io/setpoint/internal/rotation"
 )
@@ -10,17 +11,21 @@ import (
 type Authorities struct {
 	// Nodes are those with a session at this server that do not hold what it holds, as rotation.Held.Nodes, and those that do.
 	Nodes func() (lacking []rotation.Lacking, sure []string)
+	// Former are the users who have shown this server certificates of an authority that does not sign, and when last. Nil: nobody is noted.
+	Former func() map[string]time.Time
 	// Waits are what is waited for beside the members and the nodes with a session.
 	Waits func(ctx context.Context, s rotation.State, members []rotation.Member) []rotation.Waiting
 }
 
-// held tells who is sure only while that is asked for.
-func (a *Authorities) held(f *followed) (lacking []rotation.Lacking, sure []string) {
-	lacking, sure = a.Nodes()
+// tell tells who is sure only while that is asked for, and who shows the old one only while the new one signs.
+func (a *Authorities) tell(held *rotation.Held, f *followed) {
+	held.Nodes, held.Sure = a.Nodes()
 	if f == nil || !f.state.UnderWay() {
-		sure = nil
+		held.Sure = nil
 	}
-	return lacking, sure
+	if f != nil && f.state.Phase == rotation.Use && a.Former != nil {
+		held.Former = a.Former()
+	}
 }
 
 // waits is what a rotation waits for beside what members say.

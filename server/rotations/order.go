@@ -91,6 +91,9 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 	if err == nil && o.Kind == rotation.GossipKey && r.config.Nodes != nil && state.UnderWay() {
 		progress.Away, err = r.config.Nodes.Away(ctx)
 	}
+	if o.Kind == rotation.CA && state.Phase == rotation.Use {
+		progress.Former = rotation.Former(members)
+	}
 	if err != nil && stored {
 		r.config.Logger.Warn("nodes that are away cannot be told", "kind", o.Kind, "err", err)
 		err = nil // the order is carried out

@@ -330,7 +330,7 @@ func (r *Rotations) Held() []rotation.Held {
 			held.Nodes = r.config.Nodes.Lacking()
 		}
 		if kind == rotation.CA && r.config.Authorities != nil {
-			held.Nodes, held.Sure = r.config.Authorities.held(r.now[kind])
+			r.config.Authorities.tell(&held, r.now[kind])
 		}
 		all = append(all, held)
 	}
