@@ -34,8 +34,12 @@ const (
 	readyTimeout = 60 * time.Second
 	// stopTimeout bounds an orderly end.
 	stopTimeout = 30 * time.Second
-	// pollInterval is how often eventually asks.
+	// pollInterval is how often what is waited for is looked at.
 	pollInterval = 50 * time.Millisecond
+	// eventually asks less and less often, for each question is a process that takes a tenth of a second of a processor: it rests
+	// for this share of what it has waited, at least for pollInterval and at most for pollIntervalMax.
+	pollShare       = 8
+	pollIntervalMax = 500 * time.Millisecond
 	// binaryVariable is the absolute path of a binary to test instead of one built here;
 	// with the race detector, of the one that commands run.
 	binaryVariable = "SETPOINT_TEST_BINARY"
@@ -411,16 +415,17 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if want.MatchString(unexpected) {
 		ts.Fatalf("eventually: %s is found in any output: no output is \\A\\z", args[1])
 	}
-	deadline := time.Now().Add(limit)
+	begin := time.Now()
 	for {
 		out, err := capture(ts, args[2:])
 		if err == nil && want.MatchString(out) != neg {
 			return
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(begin)
+		if waited > limit {
 			ts.Fatalf("eventually: not within %s: %v\n%s\n%s", limit, err, nodesUnwell(ts), out)
 		}
-		time.Sleep(pollInterval)
+		time.Sleep(min(max(pollInterval, waited/pollShare), pollIntervalMax))
 	}
 }
 
