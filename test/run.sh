@@ -112,7 +112,8 @@ test_flags+=(${TEST_FLAGS:-})
 
 tested() { go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...; }
 # light lists the packages whose tests link nothing of Kubernetes, all of which would have to be compiled once more for the detector.
-light() { go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '$1 ~ /\.test$/ && !/ k8s\.io\// { sub(/\.test$/, "", $1); print $1 }'; }
+# Commands and drivers of whole clusters are not among them: they would be a second look at the same servers.
+light() { go list -test -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '$1 ~ /\.test$/ && !/ k8s\.io\// { sub(/\.test$/, "", $1); print $1 }' | grep -vE '^[^ ]+/setpoint/(cmd|test)/'; }
 # detected lists what the detector watches: with RACE=full everything, else those light packages that start goroutines themselves, in their
 # code or in their tests: the store with raft, sessions, shares. Servers, loops and agents are watched by make race.
 starts='^\s*go [a-zA-Z_][^ ]*\(|\.Go\(|AfterFunc\('

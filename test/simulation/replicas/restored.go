@@ -103,7 +103,7 @@ func (w *World) haltAll() error {
 	return w.until(restoreLimit, func() bool {
 		w.judge.awaited = "all servers have ended"
 		for _, s := range w.servers {
-			if s.running() != nil {
+			if !s.ended() {
 				return false
 			}
 		}

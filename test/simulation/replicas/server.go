@@ -101,6 +101,13 @@ func (s *server) end() {
 	s.busy = false
 }
 
+// ended reports whether the server does not run, and nothing of its end is under way.
+func (s *server) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store == nil && !s.busy
+}
+
 func (s *server) config() raftstore.Config {
 	w := s.world
 	s.calls = &http.Transport{DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
