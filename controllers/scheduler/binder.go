@@ -183,7 +183,7 @@ func (b *binder) bind(ctx context.Context, t task, node string, claims []*resour
 		begun := time.Now()
 		err := b.write(reconcile.WithGap(reconcile.WithCause(ctx, t.pod), aNode, none), t, node)
 		b.scheduler.durations(t.profile()).Took(points.Bind, begun, err)
-		if err != nil {
+		if err != nil && !b.happened(ctx, t, node, err) {
 			b.failed(ctx, t, node, claims, err)
 			return err
 		}
@@ -213,7 +213,7 @@ func (b *binder) write(ctx context.Context, t task, node string) error {
 	return b.api.Bind(ctx, binding)
 }
 
-// failed takes the assumption back, unless the binding did happen and only its answer was lost.
+// failed takes the assumption back.
 func (b *binder) failed(ctx context.Context, t task, node string, claims []*resourcev1.ResourceClaim, err error) {
 	s := b.scheduler
 	if ctx.Err() != nil {
@@ -224,11 +224,6 @@ func (b *binder) failed(ctx context.Context, t task, node string, claims []*reso
 		s.forget(t)
 		s.queue.remove(t.pod.UID)
 		s.series.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
-		return
-	}
-	if !apierrors.IsConflict(err) && b.happened(ctx, t, node) {
-		s.queue.done(t.entry)
-		s.countScheduled(t)
 		return
 	}
 	s.log.Warn("binding failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
@@ -248,8 +243,11 @@ func (b *binder) again(t task, err error) {
 	s.catchUp(t.pod.Pod)
 }
 
-// happened asks the server whether the pod is on the node after all.
-func (b *binder) happened(ctx context.Context, t task, node string) bool {
+// happened asks the server whether a binding that failed so did happen all the same: only its answer may have been lost.
+func (b *binder) happened(ctx context.Context, t task, node string, failure error) bool {
+	if ctx.Err() != nil || apierrors.IsNotFound(failure) || apierrors.IsConflict(failure) {
+		return false // nobody needs to know, or the answer says it
+	}
 	pod, err := b.scheduler.client.CoreV1().Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
 	return err == nil && pod.UID == t.pod.UID && pod.Spec.NodeName == node
 }

@@ -119,3 +119,16 @@ func wantPass(t *testing.T, ledger *numbers.Ledger, next *uint64, w *world, pod 
 		t.Errorf("%d acts of %d writes: %+v", len(got.Acts), got.Writes, got.Acts)
 	}
 }
+
+// wantErrors looks at the errors of all passes so far, by what they begin with.
+func (w *world) wantErrors(want ...string) {
+	w.t.Helper()
+	passes, _, _ := w.ledger.PassesSince(0)
+	ok := len(passes) == len(want)
+	for i := 0; ok && i < len(want); i++ {
+		ok = strings.HasPrefix(passes[i].Error, want[i]) && (want[i] != "" || passes[i].Error == "")
+	}
+	if !ok {
+		w.t.Errorf("passes: %+v, want those with the errors %q", passes, want)
+	}
+}

@@ -35,6 +35,8 @@ type world struct {
 	// deletions counts deletions that only began, see leaveGracefully.
 	deletions atomic.Int64
 	ledger    numbers.Ledger
+	// end ends the scheduler's term, and returns when it has ended.
+	end func()
 }
 
 // inWorld runs the test with a scheduler that has settled over the given objects.
@@ -59,13 +61,14 @@ func inWorldOf(t *testing.T, profiles profile.Config, objects []runtime.Object, 
 		factory.Start(ctx.Done())
 		done := make(chan error)
 		go func() { done <- Run(ctx, cfg) }()
-		defer func() { // deferred, so that a failing test ends the bubble too
+		w.end = sync.OnceFunc(func() {
 			cancel()
 			if err := <-done; err != nil {
 				t.Errorf("Run: %v", err)
 			}
 			factory.Shutdown()
-		}()
+		})
+		defer w.end() // deferred, so that a failing test ends the bubble too
 		synctest.Wait()
 		test(w)
 	})
@@ -297,6 +300,8 @@ func TestLostAnswerOfABindingKeepsTheAssumption(t *testing.T) {
 		if a, b := w.pod("a").Spec.NodeName, w.pod("b").Spec.NodeName; a == b || a == "" || b == "" {
 			t.Errorf("a on %q and b on %q, want one each", a, b)
 		}
+		w.wantErrors("", "")
+		w.wantEvent("Scheduled", "Successfully assigned default/a to node-")
 	})
 }
 
