@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,11 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
@@ -131,4 +134,44 @@ func (w *world) wantErrors(want ...string) {
 	if !ok {
 		w.t.Errorf("passes: %+v, want those with the errors %q", passes, want)
 	}
+}
+
+// gated is a pod that nobody may place yet.
+func gated(name string) *corev1.Pod {
+	pod := testPod(name, "1", "")
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
+	return pod
+}
+
+// TestAGatedPodIsOnePass: its condition is written once, and what happens to the pod afterwards is no pass, since nothing is written.
+func TestAGatedPodIsOnePass(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.createPod(gated("a"))
+		for _, app := range []string{"mail", "news"} {
+			time.Sleep(2 * reportInterval)
+			w.wantCondition("a", corev1.PodReasonSchedulingGated, gatedMessage)
+			pod := w.pod("a").DeepCopy()
+			pod.Labels["app"] = app
+			if _, err := w.client.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * reportInterval)
+		w.wantErrors("")
+	})
+}
+
+// TestARefusedReportOfAGatedPod: each try is a pass, which says why it failed.
+func TestARefusedReportOfAGatedPod(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		refusals := 2
+		w.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			refusals--
+			return refusals >= 0, nil, errors.New("no quorum")
+		})
+		w.createPod(gated("a"))
+		time.Sleep(2 * reportInterval)
+		w.wantCondition("a", corev1.PodReasonSchedulingGated, gatedMessage)
+		w.wantErrors("no quorum", "no quorum", "")
+	})
 }

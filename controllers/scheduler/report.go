@@ -122,45 +122,53 @@ func (r *reporter) run(ctx context.Context) {
 	workers.Wait()
 }
 
-// write says the latest report of a pod, within its pass, or within one of its own.
+// write says the latest report of a pod, within its pass. If that is noted already, or there was none, each write is a pass of its own.
 func (r *reporter) write(ctx context.Context, uid types.UID) {
 	w, tell := r.next(uid, r.clock.Now())
 	if w.pod == nil {
 		return
 	}
-	if w.pass == nil {
-		w.pass = r.loop.Begin(keyOf(w.pod))
-	}
 	defer w.pass.Release()
 	if tell {
 		r.recorder(w.pod).Event(w.pod, corev1.EventTypeWarning, "FailedScheduling", w.message)
 	}
-	r.patch(w.pass.In(ctx), w)
-}
-
-// patch brings the pod's condition to the latest report.
-func (r *reporter) patch(ctx context.Context, w waitingReport) {
-	pod, err := r.pods.Pods(w.pod.Namespace).Get(w.pod.Name)
-	if err != nil || pod.UID != w.pod.UID || pod.Spec.NodeName != "" {
-		r.drop(w.pod.UID)
-		return
-	}
-	patch := conditionPatch(pod, w.reason, w.message, r.clock.Now())
+	pod, patch := r.due(w)
 	if patch == nil {
 		return
 	}
+	if w.pass != nil {
+		_ = r.patch(w.pass.In(ctx), w, pod, patch) // the pass has failed already: the pod got no node
+		return
+	}
+	own := r.loop.Begin(keyOf(pod))
+	own.End(r.patch(own.In(ctx), w, pod, patch))
+}
+
+// due gives the pod as it is known now, and the patch that brings its condition to the report; nil: nothing is to be written.
+func (r *reporter) due(w waitingReport) (*corev1.Pod, []byte) {
+	pod, err := r.pods.Pods(w.pod.Namespace).Get(w.pod.Name)
+	if err != nil || pod.UID != w.pod.UID || pod.Spec.NodeName != "" {
+		r.drop(w.pod.UID)
+		return nil, nil
+	}
+	return pod, conditionPatch(pod, w.reason, w.message, r.clock.Now())
+}
+
+// patch writes the condition. It returns why that was refused; it is tried again then.
+func (r *reporter) patch(ctx context.Context, w waitingReport, pod *corev1.Pod, patch []byte) error {
 	ctx = reconcile.WithGap(reconcile.WithCause(ctx, pod), aNode, w.message)
-	_, err = r.client.CoreV1().
+	_, err := r.client.CoreV1().
 		Pods(pod.Namespace).
 		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return // a conflict means the name belongs to another pod now
+		return nil // a conflict means the name belongs to another pod now
 	}
 	r.log.Warn("reporting an unschedulable pod failed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	r.again(w)
+	return err
 }
 
-// again tries a refused write once more, up to reportTries, its pass stays open that long.
+// again tries a refused write once more, up to reportTries. The report's pass stays open that long.
 func (r *reporter) again(of waitingReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
