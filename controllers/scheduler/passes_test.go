@@ -136,6 +136,21 @@ func (w *world) wantErrors(want ...string) {
 	}
 }
 
+// TestThePassesOfAnEndedTerm: an attempt whose report still waits when the term ends is a pass, too.
+func TestThePassesOfAnEndedTerm(t *testing.T) {
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "1", "8Gi")}, func(w *world) {
+		w.createPod(testPod("huge", "64", ""))
+		w.wantCondition("huge", corev1.PodReasonUnschedulable, "0/1 nodes are available")
+		if _, err := w.client.CoreV1().Nodes().Create(t.Context(), testNode("node-2", "z", "1", "8Gi"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.wantErrors("0/1 nodes are available") // the second one's report waits for reportInterval
+		w.end()
+		w.wantErrors("0/1 nodes are available", "0/2 nodes are available")
+	})
+}
+
 // gated is a pod that nobody may place yet.
 func gated(name string) *corev1.Pod {
 	pod := testPod(name, "1", "")

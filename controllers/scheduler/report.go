@@ -122,6 +122,16 @@ func (r *reporter) run(ctx context.Context) {
 	workers.Wait()
 }
 
+// end notes the passes whose reports are not written any more. It is called when all attempts of the term have ended.
+func (r *reporter) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.waiting {
+		w.pass.Release()
+	}
+	clear(r.waiting)
+}
+
 // write says the latest report of a pod, within its pass. If that is noted already, or there was none, each write is a pass of its own.
 func (r *reporter) write(ctx context.Context, uid types.UID) {
 	w, tell := r.next(uid, r.clock.Now())

@@ -126,6 +126,7 @@ func Run(ctx context.Context, cfg Config) error {
 	s.binder.wait()
 	s.evictor.wait()
 	children.Wait()
+	s.report.end()
 	return nil
 }
 
