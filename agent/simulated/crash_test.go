@@ -1,6 +1,8 @@
 package simulated
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -60,6 +62,27 @@ func TestACrashedPodStaysSoUntilItIsMended(t *testing.T) {
 	pod.Status = Mend(pod, now)
 	if r := conditionOf(pod, corev1.PodReady); r.Status != corev1.ConditionFalse || r.Reason != reasonGates {
 		t.Errorf("mended behind a closed gate: %+v", r)
+	}
+}
+
+// TestACrashIsNotUndoneUnseen: what the fleet writes is about the pod as it was read, and is refused when it has crashed since.
+func TestACrashIsNotUndoneUnseen(t *testing.T) {
+	pod, now := aRunningPod(corev1.RestartPolicyNever), metav1.NewTime(time.Unix(2000, 0))
+	pod.ResourceVersion = "7"
+	gated := pod.DeepCopy()
+	gated.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
+	f := newFleet(Config{Nodes: 1, NamePrefix: "sim-"})
+	f.informers()
+	for name, patch := range map[string]func() ([]byte, error){
+		"runs":     func() ([]byte, error) { return f.runningPatch(pod, now) },
+		"gated":    func() ([]byte, error) { return f.runningPatch(gated, now) },
+		"finished": func() ([]byte, error) { return f.finishedPatch(pod, now) },
+	} {
+		var written corev1.Pod
+		text, err := patch()
+		if err = errors.Join(err, json.Unmarshal(text, &written)); err != nil || written.ResourceVersion != "7" || written.UID != "u" {
+			t.Errorf("%s: %v, %s", name, err, text)
+		}
 	}
 }
 

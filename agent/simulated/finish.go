@@ -96,7 +96,7 @@ func exitCode(pod *corev1.Pod) int32 {
 
 func (f *fleet) finishedPatch(pod *corev1.Pod, now metav1.Time) ([]byte, error) {
 	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
+		"metadata": asRead(pod),
 		"status":   f.finished(pod, now),
 	})
 }

@@ -119,7 +119,7 @@ func (f *fleet) keepShare(ctx context.Context, mine []*member) {
 // beat renews the Lease, and says Ready again if a controller lost sight of
 // the node meanwhile; a Node deleted by hand is registered anew. Extended resources in its capacity become allocatable.
 func (f *fleet) beat(ctx context.Context, m *member) error {
-	if f.Outage.has(m.name) {
+	if f.Outage.Off(m.name) {
 		m.wasOff = true
 		return nil
 	}

@@ -24,7 +24,8 @@ func (o *Outage) Set(node string, off bool) {
 	o.off[node] = off
 }
 
-func (o *Outage) has(node string) bool {
+// Off reports whether a node is switched off. A nil Outage has none.
+func (o *Outage) Off(node string) bool {
 	if o == nil {
 		return false
 	}

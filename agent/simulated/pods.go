@@ -76,7 +76,7 @@ func (f *fleet) needsWork(pod *corev1.Pod) bool {
 // sync brings one pod to Running, or to its end, or confirms its deletion.
 func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	pod, err := f.pods.Pods(key.Namespace).Get(key.Name)
-	if err != nil || !f.needsWork(pod) || f.Outage.has(pod.Spec.NodeName) {
+	if err != nil || !f.needsWork(pod) || f.Outage.Off(pod.Spec.NodeName) {
 		return nil // gone, or a newer event already settled it
 	}
 	if pod.DeletionTimestamp != nil {
@@ -128,7 +128,7 @@ func (f *fleet) confirmDeletion(ctx context.Context, pod *corev1.Pod) error {
 	return ignoreGone(f.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, opts))
 }
 
-// ignoreGone accepts answers that mean "another pod has the name by now".
+// ignoreGone accepts answers that mean "another pod has the name by now", or "the pod has changed": see asRead.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -136,11 +136,17 @@ func ignoreGone(err error) error {
 	return err
 }
 
+// asRead has a patch be refused unless the pod is the one that was read, and as it was read: the cache may be older than a crash, which
+// the patch would undo. The event of the newer version is on its way, and the pod is looked at again.
+func asRead(pod *corev1.Pod) map[string]any {
+	return map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion}
+}
+
 func (f *fleet) runningPatch(pod *corev1.Pod, now metav1.Time) ([]byte, error) {
 	status := f.running(pod, now)
 	shown, waited := conditionOf(pod, corev1.PodReady), conditionOf(pod, corev1.PodResizePending) != nil
 	if len(pod.Spec.ReadinessGates) == 0 && (shown == nil || shown.Reason == "") && !waited {
-		return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+		return json.Marshal(map[string]any{"metadata": asRead(pod), "status": status})
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
@@ -158,7 +164,7 @@ func (f *fleet) runningPatch(pod *corev1.Pod, now metav1.Time) ([]byte, error) {
 	if waited && !waits {
 		fields["conditions"] = append(conditions, map[string]any{"$patch": "delete", "type": corev1.PodResizePending})
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": fields})
+	return json.Marshal(map[string]any{"metadata": asRead(pod), "status": fields})
 }
 
 // running is the whole status of a healthy pod.
