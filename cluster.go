@@ -160,10 +160,14 @@ type Cluster struct {
 	replicas replicas
 	forPods  []*podlistener.Listener
 	// machine is the machine's own address; "": it has none but loopback.
-	machine   string
-	audit     *auditlog.Log
-	nodes     errgroup.Group
-	failed    chan error // of the simulated nodes
+	machine string
+	audit   *auditlog.Log
+	nodes   errgroup.Group
+	// failed holds the first failure of the simulated nodes, and of servers that a lesson started again, until Wait reads it.
+	failed  chan error
+	lessons lessons
+	// watchers wait for failures of servers that a lesson started again.
+	watchers  sync.WaitGroup
 	stopNodes context.CancelFunc
 	running   context.Context    // until Stop or the end of Start's
 	cancel    context.CancelFunc // of all else
@@ -199,6 +203,7 @@ func (c *Cluster) start(ctx context.Context) (*Cluster, error) {
 	c.running = ctx
 	ofNodes, stopNodes := context.WithCancel(ctx)
 	c.stopNodes = stopNodes
+	c.lessons = lessons{cluster: c, life: ofNodes}
 	if err := errors.Join(c.openDir(), c.openAudit()); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -208,13 +213,22 @@ func (c *Cluster) start(ctx context.Context) (*Cluster, error) {
 	if c.config.SimulatedNodes > 0 || c.played != nil && len(c.played.played.Nodes) > 0 {
 		c.nodes.Go(func() error {
 			err := c.simulate(ofNodes)
-			if err != nil {
-				c.failed <- err
-			}
+			c.fail(err)
 			return err
 		})
 	}
 	return c, nil
+}
+
+// fail has Wait end with the error, unless it is nil or another failure waits already to be read.
+func (c *Cluster) fail(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case c.failed <- err:
+	default: // nobody need read it: whoever waits ends with the other
+	}
 }
 
 // openDir makes the data directory this process's.
@@ -258,7 +272,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err = c.openTrust(addresses); err != nil {
 		return errors.Join(err, closeAll(listeners), closeAll(forPods))
 	}
-	processor, taught := c.processor(), &lessons{cluster: c}
+	processor, taught := c.processor(), &c.lessons
 	for i, address := range addresses {
 		config := server.Config{
 			Processor: processor,
@@ -386,13 +400,15 @@ func (c *Cluster) RESTConfig() (*rest.Config, error) {
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
 		c.stopNodes()
+		c.lessons.await()
 		errs := []error{c.nodes.Wait()}
 		var group errgroup.Group
-		for _, replica := range c.replicas.up() {
+		for _, replica := range c.replicas.end() {
 			group.Go(replica.Stop)
 		}
 		errs = append(errs, group.Wait(), c.replicas.awaitCrashed())
 		c.cancel()
+		c.watchers.Wait()
 		for i := range c.ends {
 			errs = append(errs, c.ends[len(c.ends)-1-i]())
 		}

@@ -98,7 +98,7 @@ func (c *Cluster) Listen() (kubeconfig []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.replicas.first().Accept(listener)
+	c.replicas.firstForPort().Accept(listener)
 	return trust.Kubeconfig(c.trust.Admin, []trust.Server{{Name: "server-1", Endpoint: listener.Addr().String()}})
 }
 

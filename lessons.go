@@ -30,6 +30,10 @@ var (
 	errNotRunning = errors.New("the pod does not run")
 	errEnded      = errors.New("the pod has ended and is not started again: what made it may make another")
 	errLastServer = errors.New("it is the last server that runs, and nobody could order it to be started again: end 'setpoint dev' itself with Ctrl-C")
+	errOnlyPort   = errors.New("this cluster is reached by the port of this server alone, and nobody could order it to be started again")
+	errNodeOff    = errors.New("its node is switched off, and nothing happens to its pods: 'setpoint dev heal node' first")
+	errBadEnd     = errors.New("it has not ended well and may still hold its data, so it is not started again: end 'setpoint dev' and start it anew")
+	errPartly     = errors.New("some of the time may have passed")
 	errRealClock  = errors.New("this cluster goes by the clock of the machine, which is not moved: a cluster in memory has a clock of its own, " +
 		"as in Go tests (setpointtest) and 'setpoint testserver'")
 )
@@ -37,13 +41,36 @@ var (
 // lessons kills and heals parts of a cluster with Config.Lessons, one order after the other. It implements admin.Lessons.
 type lessons struct {
 	cluster *Cluster
-	mu      sync.Mutex
+	// life ends when Cluster.Stop begins, and with it the order that is being carried out.
+	life context.Context
+	mu   sync.Mutex
+}
+
+// do carries out one order at a time, with a context that ends with the cluster too, and none once the cluster stops.
+func (l *lessons) do(ctx context.Context, order func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.life, cancel)()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil {
+		return errStops
+	}
+	return order(ctx)
+}
+
+// await returns when no order is carried out any more. life has ended, so none begins.
+func (l *lessons) await() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 }
 
 // Kill switches a simulated node off, stops a server, or has the containers of a simulated pod crash.
 func (l *lessons) Kill(ctx context.Context, part, name string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	return l.do(ctx, func(ctx context.Context) error { return l.kill(ctx, part, name) })
+}
+
+func (l *lessons) kill(ctx context.Context, part, name string) error {
 	switch part {
 	case "node":
 		return l.switchNode(ctx, name, false)
@@ -60,8 +87,10 @@ func (l *lessons) Kill(ctx context.Context, part, name string) error {
 
 // Heal undoes Kill.
 func (l *lessons) Heal(ctx context.Context, part, name string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	return l.do(ctx, func(ctx context.Context) error { return l.heal(ctx, part, name) })
+}
+
+func (l *lessons) heal(ctx context.Context, part, name string) error {
 	switch part {
 	case "node":
 		return l.switchNode(ctx, name, true)
@@ -82,9 +111,12 @@ func (l *lessons) Advance(ctx context.Context, d time.Duration) error {
 	if l.cluster.clock == nil {
 		return errRealClock
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cluster.Advance(ctx, d)
+	return l.do(ctx, func(ctx context.Context) error {
+		if err := l.cluster.Advance(ctx, d); err != nil {
+			return fmt.Errorf("%w: %w", errPartly, err)
+		}
+		return nil
+	})
 }
 
 func (l *lessons) switchNode(ctx context.Context, name string, on bool) error {
@@ -131,7 +163,7 @@ func (l *lessons) changePod(
 		if err != nil {
 			return err
 		}
-		if err := onSimulatedNode(ctx, client, pod); err != nil {
+		if err := l.onLiveNode(ctx, client, pod); err != nil {
 			return err
 		}
 		status, err := next(pod, metav1.NewTime(l.cluster.Clock().Now()))
@@ -142,6 +174,17 @@ func (l *lessons) changePod(
 		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 		return err
 	})
+}
+
+// onLiveNode refuses a pod whose node is no simulated one, or is switched off: nobody is there who could tell of its containers.
+func (l *lessons) onLiveNode(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
+	if err := onSimulatedNode(ctx, client, pod); err != nil {
+		return err
+	}
+	if l.cluster.outage.Off(pod.Spec.NodeName) {
+		return errNodeOff
+	}
+	return nil
 }
 
 func onSimulatedNode(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
@@ -164,6 +207,7 @@ func (c *Cluster) stopServer(name string) error {
 	c.replicas.mu.Lock()
 	i, err := c.replicas.index(name)
 	stopped := err == nil && c.replicas.servers[i].ended != nil
+	servesPort := err == nil && c.replicas.servers[i].servesPort
 	c.replicas.mu.Unlock()
 	switch {
 	case err != nil:
@@ -172,14 +216,14 @@ func (c *Cluster) stopServer(name string) error {
 		return nil
 	case running == 1:
 		return errLastServer
+	case servesPort:
+		return errOnlyPort
 	case c.config.InMemory:
 		return c.CrashServer(name)
 	}
 	c.replicas.mu.Lock()
 	defer c.replicas.mu.Unlock()
-	one := c.replicas.servers[i]
-	one.ended = make(chan error, 1)
-	go func() { one.ended <- one.Stop() }()
+	c.replicas.servers[i].stop()
 	return nil
 }
 
@@ -190,7 +234,8 @@ func noServer(err error) error {
 	return notFound
 }
 
-// startStopped starts a server again that stopServer stopped, at its former address, when it has ended.
+// startStopped starts a server again that stopServer stopped, at its former address, when it has ended. One that did not end well may
+// have its store open still, and is not started beside it.
 func (c *Cluster) startStopped(ctx context.Context, name string) error {
 	c.replicas.mu.RLock()
 	i, err := c.replicas.index(name)
@@ -204,15 +249,19 @@ func (c *Cluster) startStopped(ctx context.Context, name string) error {
 	case c.config.InMemory:
 		return c.StartServer(c.running, name)
 	}
-	_, config, ended, err := c.replicas.crashed(name)
+	return c.startAgain(ctx, name)
+}
+
+func (c *Cluster) startAgain(ctx context.Context, name string) error {
+	i, config, ended, err := c.replicas.crashed(name)
 	if err != nil {
 		return err
 	}
-	select {
-	case <-ended:
-		ended <- nil
-	case <-ctx.Done():
+	switch err := howEnded(ctx, ended); {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("%w: %w", errBadEnd, err)
 	}
 	if config.Listener, err = process.Listen(config.Listener.Addr().String(), process.PortFlag); err != nil {
 		return err
@@ -221,7 +270,7 @@ func (c *Cluster) startStopped(ctx context.Context, name string) error {
 	if err := c.replicas.start(c.running, i, config); err != nil {
 		return fmt.Errorf("starting %s again: %w", name, err)
 	}
-	go c.tellOfFailure(i)
+	c.watch(i)
 	return nil
 }
 
@@ -237,15 +286,15 @@ func (c *Cluster) listenAgainForPods(beside net.Listener) net.Listener {
 	return nil
 }
 
-// tellOfFailure has Wait end with the failure of a server that was started again.
-func (c *Cluster) tellOfFailure(i int) {
-	c.replicas.mu.RLock()
+// watch has Wait end with the failure of a server that was started again, until the server is stopped.
+func (c *Cluster) watch(i int) {
+	ctx, unwatch := context.WithCancel(c.running)
+	c.replicas.mu.Lock()
 	one := c.replicas.servers[i]
-	c.replicas.mu.RUnlock()
-	if err := one.Wait(c.running); err != nil {
-		select {
-		case c.failed <- err:
-		default: // another failure is told of
-		}
-	}
+	one.unwatch = unwatch
+	c.replicas.mu.Unlock()
+	c.watchers.Go(func() {
+		defer unwatch()
+		c.fail(one.Wait(ctx))
+	})
 }

@@ -1,12 +1,18 @@
 package setpoint_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -51,6 +57,78 @@ func TestTheClockOfALesson(t *testing.T) {
 				t.Errorf("%v, want %d for %q", err, c.code, c.why)
 			}
 		})
+	}
+}
+
+// TestPodsOfANodeThatIsOff: nothing happens to them, and nobody heals them. The server whose port is asked is not killed.
+func TestPodsOfANodeThatIsOff(t *testing.T) {
+	cluster, err := setpoint.Start(t.Context(), setpoint.Config{InMemory: true, SimulatedNodes: 1, Replicas: 3, Lessons: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	if err := cluster.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config := overASocket(t, cluster)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runningPod(t, client, "p", "sim-1")
+	order := func(order, part, name string) error {
+		return admin.OrderLesson(t.Context(), config, admin.LessonOrder{Order: order, Part: part, Name: name})
+	}
+	refused := func(err error, why string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want %q", err, why)
+		}
+	}
+	if err := order(admin.KillLesson, admin.NodePart, "sim-1"); err != nil {
+		t.Fatal(err)
+	}
+	refused(order(admin.KillLesson, admin.PodPart, "default/p"), "its node is switched off")
+	if err := order(admin.HealLesson, admin.NodePart, "sim-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := order(admin.KillLesson, admin.PodPart, "default/p"); err != nil {
+		t.Error(err)
+	}
+	if err := order(admin.KillLesson, admin.NodePart, "sim-1"); err != nil {
+		t.Fatal(err)
+	}
+	refused(order(admin.HealLesson, admin.PodPart, "default/p"), "its node is switched off")
+	refused(order(admin.KillLesson, admin.ServerPart, "server-1"), "reached by the port of this server alone")
+	if err := errors.Join(
+		order(admin.KillLesson, admin.ServerPart, "server-2"), order(admin.HealLesson, admin.ServerPart, "server-2"),
+	); err != nil {
+		t.Error(err)
+	}
+}
+
+// runningPod returns when a pod runs that was created on the node.
+func runningPod(t *testing.T, client kubernetes.Interface, name, node string) {
+	t.Helper()
+	pods := client.CoreV1().Pods("default")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) { // its ServiceAccount is on its way
+			return false, nil
+		}
+		return err == nil, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		return err == nil && pod.Status.Phase == corev1.PodRunning, err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -17,7 +17,12 @@ import (
 type replicas struct {
 	mu      sync.RWMutex
 	servers []*replica
+	// over is whether the cluster stops: none is started or ended any more but by Cluster.Stop.
+	over bool
 }
+
+// errStops refuses what would begin while Cluster.Stop ends everything.
+var errStops = errors.New("the cluster stops")
 
 // replica is one server and what it is started with.
 type replica struct {
@@ -25,9 +30,33 @@ type replica struct {
 	*server.Server
 	// ended tells how a crashed server ended; nil while it runs.
 	ended chan error
+	// servesPort is whether the port is its that Cluster.Listen opened last.
+	servesPort bool
+	// unwatch ends the wait for its failure, if a lesson started it.
+	unwatch context.CancelFunc
 }
 
-// start starts the i-th, or starts it again.
+// stop stops the server in the background; ended then tells how. The lock of the replicas is held.
+func (r *replica) stop() {
+	r.ended = make(chan error, 1)
+	if r.unwatch != nil {
+		r.unwatch()
+	}
+	go func() { r.ended <- r.Stop() }()
+}
+
+// howEnded waits until a server has ended that was stopped, and leaves the answer for whoever asks next.
+func howEnded(ctx context.Context, ended chan error) error {
+	select {
+	case err := <-ended:
+		ended <- err
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start starts the i-th, or starts it again, unless the cluster stops.
 func (r *replicas) start(ctx context.Context, i int, config server.Config) error {
 	started, err := server.Start(ctx, config)
 	if err != nil {
@@ -35,6 +64,9 @@ func (r *replicas) start(ctx context.Context, i int, config server.Config) error
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.over {
+		return errors.Join(errStops, started.Stop())
+	}
 	if i == len(r.servers) {
 		r.servers = append(r.servers, nil)
 	}
@@ -56,6 +88,19 @@ func (r *replicas) all() (all []*server.Server) {
 func (r *replicas) up() (up []*server.Server) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	return r.running()
+}
+
+// end lets nothing more be started or ended, and returns those that run.
+func (r *replicas) end() []*server.Server {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	return r.running()
+}
+
+// running are those that run. The lock is held.
+func (r *replicas) running() (up []*server.Server) {
 	for _, one := range r.servers {
 		if one.ended == nil {
 			up = append(up, one.Server)
@@ -70,6 +115,17 @@ func (r *replicas) first() *server.Server {
 		return up[0]
 	}
 	return r.all()[0]
+}
+
+// firstForPort is the first one, for a port by which other processes reach the cluster from now on.
+func (r *replicas) firstForPort() *server.Server {
+	first := r.first()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.servers {
+		one.servesPort = one.Server == first
+	}
+	return first
 }
 
 // config is a client of the first one that runs, whichever that is then.
@@ -112,17 +168,20 @@ func (r *replicas) crashed(name string) (i int, config server.Config, ended chan
 	return i, one.config, one.ended, nil
 }
 
-// awaitCrashed waits until those that crashed have ended. How they ended is no matter.
+// awaitCrashed waits until those that crashed or were stopped have ended. How those in memory ended is no matter.
 func (r *replicas) awaitCrashed() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var errs []error
 	for _, one := range r.servers {
-		if one.ended != nil {
-			<-one.ended
-			one.ended <- nil // for whoever starts it again
+		if one.ended == nil {
+			continue
+		}
+		if err := howEnded(context.Background(), one.ended); one.config.Memory == nil {
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Leader is the name of the replica that leads, "" if those that run know of none.
@@ -152,13 +211,15 @@ func (c *Cluster) CrashServer(name string) error {
 		return err
 	}
 	one := c.replicas.servers[i]
-	if one.ended != nil {
+	switch {
+	case one.ended != nil:
 		return nil
+	case c.replicas.over:
+		return errStops
 	}
-	one.ended = make(chan error, 1)
 	c.network.cut(c.endpoint(i))
 	c.memories[i].Crash()
-	go func() { one.ended <- one.Stop() }() // its loops may be waiting for whoever called this
+	one.stop() // in the background: its loops may be waiting for whoever called this
 	return nil
 }
 
@@ -171,8 +232,9 @@ func (c *Cluster) StartServer(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	<-ended
-	ended <- nil
+	if err := howEnded(ctx, ended); err != nil && ctx.Err() != nil {
+		return err // otherwise it is no matter how: what it wrote after the crash is lost
+	}
 	config.Listener = c.network.listen(c.endpoint(i))
 	return c.replicas.start(ctx, i, config)
 }
