@@ -72,7 +72,7 @@ func newDev() *cobra.Command {
 	}
 	cmd = withSources(cmd)
 	lessons := &lessons.Shell{
-		KubeconfigUsage: kubeconfigUsage, Finish: withSources, AskServers: askServers,
+		KubeconfigUsage: kubeconfigUsage, Finish: withSources, AskServers: askServers, Namespace: contextNamespace,
 		Escaped: func(w io.Writer) io.Writer { return escaped{w} }, Mistake: func(err error) error { return usageError{err} },
 	}
 	cmd.AddCommand(lessons.Commands()...)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +33,9 @@ const (
 const AdvanceMax = time.Hour
 
 var (
+	// ErrAdvanceUnknown: the clock was ordered to be moved, and there was no answer. Ordered again, it could be moved twice.
+	ErrAdvanceUnknown = errors.New("it is not known whether the clock was moved, and some of the time may have passed: look before you repeat it")
+
 	errNotToLearn = errors.New("nothing is killed in this cluster, nor its clock moved: that is for clusters to learn on, such as 'setpoint dev' runs")
 
 	errLesson  = errors.New("want the order kill, heal or advance")
@@ -123,9 +128,14 @@ func lessonStatus(err error) int {
 	return http.StatusConflict
 }
 
-// OrderLesson orders a lesson of one server.
+// OrderLesson orders a lesson of one server. ErrAdvanceUnknown is for a clock that may have been moved: ask no other server then.
 func OrderLesson(ctx context.Context, config *rest.Config, order LessonOrder) error {
+	var connected atomic.Bool // the hook may be called from another goroutine
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	err := callCluster(ctx, config, lessonPath, order, &struct{}{})
+	if err != nil && order.Order == AdvanceLesson && connected.Load() && !errors.As(err, new(*Refusal)) {
+		return fmt.Errorf("%w: %w", ErrAdvanceUnknown, err)
+	}
 	if refused := (*Refusal)(nil); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound && refused.Reason == "" {
 		return errNotToLearn
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,10 @@ const (
 )
 
 var (
-	errPart = errors.New("say what: node NAME, server NAME, or pod NAME or NAMESPACE/NAME")
-	errBy   = errors.New("say how far, such as 5m, and at most 1h")
+	errPart      = errors.New("say what: node NAME, server NAME, or pod NAME or NAMESPACE/NAME")
+	errNamespace = errors.New("the pod is named with another namespace than that of --namespace")
+
+	errBy = errors.New("say how far, such as 5m, and at most 1h")
 )
 
 // Shell is what all commands share.
@@ -31,12 +34,14 @@ type Shell struct {
 	Finish func(cmd *cobra.Command) *cobra.Command
 	// AskServers asks one server after the other until one answers.
 	AskServers func(ctx context.Context, kubeconfig string, limit time.Duration, ask func(context.Context, *rest.Config) error) error
+	// Namespace is that of the kubeconfig's context.
+	Namespace func(kubeconfig string) (string, error)
 	// Escaped writes without control characters, Mistake is an error of the command line.
 	Escaped func(w io.Writer) io.Writer
 	Mistake func(error) error
 }
 
-const forWhom = "\n\nThis is for administrators, and for clusters to learn on alone, such as 'setpoint dev' runs; other servers refuse."
+const forWhom = "\n\nThis is for administrators, and for clusters to learn on alone, such as 'setpoint dev' and 'setpoint testserver' run; others refuse."
 
 // Commands are those that stand below `setpoint dev`.
 func (s *Shell) Commands() []*cobra.Command {
@@ -46,9 +51,9 @@ func (s *Shell) Commands() []*cobra.Command {
 			Long: "Have a part of a running 'setpoint dev' fail.\n\n" +
 				"A simulated node is switched off: it renews its Lease no more, and nothing happens to its pods. A server of several stops: it hands\n" +
 				"over what it leads, and stays away. The containers of a simulated pod crash, and crash again at each start; a pod whose\n" +
-				"containers are not restarted fails. It stays so until 'setpoint dev heal', or until 'setpoint dev' is started again: then nodes and\n" +
+				"containers are not restarted fails. Nothing is done to pods of a node that is off. It stays so until 'setpoint dev heal', or until 'setpoint dev' is started again: then nodes and\n" +
 				"servers are there, and pods still crash." + forWhom,
-			Example: "  setpoint dev kill node sim-1\n  setpoint dev kill server server-2\n  setpoint dev kill pod default/web-5d9c",
+			Example: "  setpoint dev kill node sim-1\n  setpoint dev kill server server-2\n  setpoint dev kill pod web-5d9c -n shop",
 		}),
 		s.part(admin.HealLesson, &cobra.Command{
 			Use: "heal node|server|pod NAME", Short: "Undo 'setpoint dev kill'",
@@ -62,15 +67,13 @@ func (s *Shell) Commands() []*cobra.Command {
 
 // part is a command about a node, a server or a pod.
 func (s *Shell) part(order string, cmd *cobra.Command) *cobra.Command {
-	var kubeconfig string
+	var kubeconfig, namespace string
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the pod (default: that of the kubeconfig's context)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 2 {
-			return s.Mistake(errPart)
-		}
-		wanted := admin.LessonOrder{Order: order, Part: args[0], Name: args[1]}
-		if wanted.Validate() != nil {
-			return s.Mistake(errPart)
+		wanted, err := s.wanted(order, kubeconfig, namespace, args)
+		if err != nil {
+			return err
 		}
 		if err := s.send(cmd.Context(), kubeconfig, askTimeout, wanted); err != nil {
 			return err
@@ -87,6 +90,33 @@ func (s *Shell) part(order string, cmd *cobra.Command) *cobra.Command {
 		return []string{admin.NodePart, admin.ServerPart, admin.PodPart}, cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
+}
+
+// wanted is the order that was meant. A pod without a namespace is in the flag's, or else in that of the kubeconfig's context.
+func (s *Shell) wanted(order, kubeconfig, namespace string, args []string) (admin.LessonOrder, error) {
+	if len(args) != 2 {
+		return admin.LessonOrder{}, s.Mistake(errPart)
+	}
+	wanted := admin.LessonOrder{Order: order, Part: args[0], Name: args[1]}
+	of, _, named := strings.Cut(wanted.Name, "/")
+	switch {
+	case wanted.Validate() != nil:
+		return wanted, s.Mistake(errPart)
+	case wanted.Part != admin.PodPart:
+		return wanted, nil
+	case named && namespace != "" && of != namespace:
+		return wanted, s.Mistake(errNamespace)
+	case named:
+		return wanted, nil
+	}
+	if namespace == "" {
+		var err error
+		if namespace, err = s.Namespace(kubeconfig); err != nil {
+			return wanted, err
+		}
+	}
+	wanted.Name = namespace + "/" + wanted.Name
+	return wanted, nil
 }
 
 // now is what has become of a part.
@@ -111,9 +141,10 @@ func (s *Shell) advance() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "advance DURATION", Short: "Let time pass for a cluster that has a clock of its own",
 		Long: "Let time pass for a cluster, and for nobody else: in steps, after each of which its control loops do what there is to do then.\n" +
-			"Only a cluster in memory has a clock of its own (Config.InMemory of the library); 'setpoint dev' goes by the machine's, and refuses." +
+			"Only a cluster in memory has a clock of its own, as those of 'setpoint testserver' (Config.InMemory of the library); 'setpoint dev'\n" +
+			"goes by the machine's, and refuses." +
 			forWhom,
-		Example: "  setpoint dev advance 5m",
+		Example: "  setpoint dev advance 5m --kubeconfig of-the-test-server",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -136,8 +167,16 @@ func (s *Shell) advance() *cobra.Command {
 	return cmd
 }
 
+// send orders a lesson of one server after the other, until one answers or may have moved the clock.
 func (s *Shell) send(ctx context.Context, kubeconfig string, limit time.Duration, order admin.LessonOrder) error {
-	return s.AskServers(ctx, kubeconfig, limit, func(ctx context.Context, config *rest.Config) error {
-		return admin.OrderLesson(ctx, config, order)
+	var unknown error
+	err := s.AskServers(ctx, kubeconfig, limit, func(ctx context.Context, config *rest.Config) error {
+		err := admin.OrderLesson(ctx, config, order)
+		if errors.Is(err, admin.ErrAdvanceUnknown) {
+			unknown = err
+			return nil // no other server is asked
+		}
+		return err
 	})
+	return errors.Join(err, unknown)
 }

@@ -6,5 +6,5 @@
 // Promises: what servers say is printed without control characters; a cluster that is not one to learn on, or a part that is no simulated
 // one, is refused by the server, with the reason.
 //
-// Tested through the binary by the script lessons.
+// Tested through the binary by the script lessons, and here: whom advance asks, and which pod is meant.
 package lessons

@@ -153,7 +153,9 @@ func (s *Server) create(r *http.Request) (answer Answer, err error) {
 	}
 	answer.Cluster, err = s.hold(r.Context(), wanted.Session, wanted.Nodes, func(ctx context.Context) (*setpoint.Cluster, error) {
 		return setpoint.Start(ctx, setpoint.Config{InMemory: true, SimulatedNodes: wanted.Nodes, Replicas: wanted.Replicas,
-			APIOnly: wanted.APIOnly, Loops: wanted.Loops, DisabledAdmission: wanted.DisabledAdmission})
+			APIOnly: wanted.APIOnly, Loops: wanted.Loops, DisabledAdmission: wanted.DisabledAdmission,
+			Lessons: true, // so that commands can do what these requests do
+		})
 	})
 	return answer, err
 }
