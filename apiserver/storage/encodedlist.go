@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/bits"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,7 +109,7 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 			return err
 		}
 		texts[i] = text
-		size += tagBytes + uvarintBytes(len(text)) + len(text)
+		size += tagBytes + protowire.SizeVarint(uint64(len(text))) + len(text)
 	}
 	typeMeta, err := envelope.TypeMeta.Marshal()
 	if err != nil {
@@ -129,17 +129,9 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 // tagBytes is the length of each of the tags above.
 const tagBytes = 1
 
-// uvarintBytes is how long the varint of a size is: seven bits a byte, and one byte for 0.
-func uvarintBytes(size int) int { return (bits.Len64(uint64(size)|1) + 6) / 7 }
-
 // writeHeader writes what is before the content of a field, without memory of its own: a list has one for each item.
 func writeHeader(w *bufio.Writer, tag byte, size int) {
-	_ = w.WriteByte(tag)
-	rest := uint64(size)
-	for ; rest >= 0x80; rest >>= 7 {
-		_ = w.WriteByte(byte(rest) | 0x80)
-	}
-	_ = w.WriteByte(byte(rest))
+	_, _ = w.Write(protowire.AppendVarint(append(w.AvailableBuffer(), tag), uint64(size)))
 }
 
 func writeField(w *bufio.Writer, tag byte, content []byte) {

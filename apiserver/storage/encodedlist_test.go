@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,8 +98,8 @@ func TestFieldHeaders(t *testing.T) {
 		writeHeader(w, tagItems, size)
 		_ = w.Flush()
 		want := binary.AppendUvarint([]byte{tagItems}, uint64(size))
-		if !bytes.Equal(text.Bytes(), want) || tagBytes+uvarintBytes(size) != len(want) {
-			t.Errorf("%d: %x in %d bytes, want %x", size, text.Bytes(), tagBytes+uvarintBytes(size), want)
+		if !bytes.Equal(text.Bytes(), want) || tagBytes+protowire.SizeVarint(uint64(size)) != len(want) {
+			t.Errorf("%d: %x in %d bytes, want %x", size, text.Bytes(), tagBytes+protowire.SizeVarint(uint64(size)), want)
 		}
 	}
 }
