@@ -132,7 +132,7 @@ func orderCommand(change, use, short, long, done string, needsName bool) *cobra.
 	return cmd
 }
 
-// askServers asks one server after the other until one answers.
+// askServers asks one server after the other until admin.IsFinal says that no other one is to be asked.
 func askServers(ctx context.Context, kubeconfig string, limit time.Duration, ask func(context.Context, *rest.Config) error) error {
 	configs, err := contexts(kubeconfig)
 	if err != nil {
@@ -143,7 +143,7 @@ func askServers(ctx context.Context, kubeconfig string, limit time.Duration, ask
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		err := ask(ctx, configs[name])
 		cancel()
-		if err == nil || errors.As(err, new(*admin.Refusal)) {
+		if admin.IsFinal(err) {
 			return err
 		}
 		failed = append(failed, err)

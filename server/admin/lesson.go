@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -128,13 +126,12 @@ func lessonStatus(err error) int {
 	return http.StatusConflict
 }
 
-// OrderLesson orders a lesson of one server. ErrAdvanceUnknown is for a clock that may have been moved: ask no other server then.
-func OrderLesson(ctx context.Context, config *rest.Config, order LessonOrder) error {
-	var connected atomic.Bool // the hook may be called from another goroutine
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
-	err := callCluster(ctx, config, lessonPath, order, &struct{}{})
-	if err != nil && order.Order == AdvanceLesson && connected.Load() && !errors.As(err, new(*Refusal)) {
-		return fmt.Errorf("%w: %w", ErrAdvanceUnknown, err)
+// OrderLesson orders a lesson of one server. Without an answer about the clock the error is Unanswered, and wraps ErrAdvanceUnknown.
+func OrderLesson(ctx context.Context, config *rest.Config, order LessonOrder) (err error) {
+	if order.Order == AdvanceLesson {
+		err = callOnce(ctx, config, lessonPath, order, &struct{}{}, ErrAdvanceUnknown)
+	} else {
+		err = callCluster(ctx, config, lessonPath, order, &struct{}{})
 	}
 	if refused := (*Refusal)(nil); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound && refused.Reason == "" {
 		return errNotToLearn

@@ -201,10 +201,13 @@ func (a *Admin) queuesOf(order PaceOrder) (map[string]bool, error) {
 // OfNoPass is a number that no pass has: who asks for passes from it on gets none, and the number of the next.
 const OfNoPass = ^uint64(0)
 
-// OrderPace orders a loop to pause, to step or to go on.
-func OrderPace(ctx context.Context, config *rest.Config, order PaceOrder) (PaceAnswer, error) {
-	answer := PaceAnswer{}
-	err := callCluster(ctx, config, pacePath, order, &answer)
+// OrderPace orders a loop to pause, to step or to go on. Without an answer about a step the error is Unanswered, and wraps ErrStepUnknown.
+func OrderPace(ctx context.Context, config *rest.Config, order PaceOrder) (answer PaceAnswer, err error) {
+	if order.Order == StepLoop {
+		err = callOnce(ctx, config, pacePath, order, &answer, ErrStepUnknown)
+	} else {
+		err = callCluster(ctx, config, pacePath, order, &answer)
+	}
 	if refused := (*Refusal)(nil); errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound && refused.Reason == "" {
 		return answer, errNoLessons
 	}

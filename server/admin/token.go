@@ -42,11 +42,14 @@ func tokenStatus(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-// CreateServerToken has a server make a token with which servers join.
+// errTokenUnknown: a token was asked for, and there was no answer.
+var errTokenUnknown = errors.New("it is not known whether a token was made: 'setpoint token list' shows it, 'setpoint token delete' takes it back")
+
+// CreateServerToken has a server make a token with which servers join. Without an answer the error is Unanswered.
 func CreateServerToken(ctx context.Context, config *rest.Config, wanted jointoken.Wanted) (*jointoken.Token, error) {
 	if err := jointoken.ValidateServer(wanted); err != nil {
 		return nil, err
 	}
 	token := &jointoken.Token{}
-	return token, callCluster(ctx, config, tokenPath, wanted, token)
+	return token, callOnce(ctx, config, tokenPath, wanted, token, errTokenUnknown)
 }

@@ -23,8 +23,7 @@ const (
 var (
 	errPart      = errors.New("say what: node NAME, server NAME, or pod NAME or NAMESPACE/NAME")
 	errNamespace = errors.New("the pod is named with another namespace than that of --namespace")
-
-	errBy = errors.New("say how far, such as 5m, and at most 1h")
+	errBy        = errors.New("say how far, such as 5m, and at most 1h")
 )
 
 // Shell is what all commands share.
@@ -32,7 +31,7 @@ type Shell struct {
 	KubeconfigUsage string
 	// Finish adds the flags of every command.
 	Finish func(cmd *cobra.Command) *cobra.Command
-	// AskServers asks one server after the other until one answers.
+	// AskServers asks one server after the other, until admin.IsFinal.
 	AskServers func(ctx context.Context, kubeconfig string, limit time.Duration, ask func(context.Context, *rest.Config) error) error
 	// Namespace is that of the kubeconfig's context.
 	Namespace func(kubeconfig string) (string, error)
@@ -51,8 +50,8 @@ func (s *Shell) Commands() []*cobra.Command {
 			Long: "Have a part of a running 'setpoint dev' fail.\n\n" +
 				"A simulated node is switched off: it renews its Lease no more, and nothing happens to its pods. A server of several stops: it hands\n" +
 				"over what it leads, and stays away. The containers of a simulated pod crash, and crash again at each start; a pod whose\n" +
-				"containers are not restarted fails. Nothing is done to pods of a node that is off. It stays so until 'setpoint dev heal', or until 'setpoint dev' is started again: then nodes and\n" +
-				"servers are there, and pods still crash." + forWhom,
+				"containers are not restarted fails. Nothing is done to pods of a node that is off. It stays so until 'setpoint dev heal', or until\n" +
+				"'setpoint dev' is started again: then nodes and servers are there, and pods still crash." + forWhom,
 			Example: "  setpoint dev kill node sim-1\n  setpoint dev kill server server-2\n  setpoint dev kill pod web-5d9c -n shop",
 		}),
 		s.part(admin.HealLesson, &cobra.Command{
@@ -167,16 +166,8 @@ func (s *Shell) advance() *cobra.Command {
 	return cmd
 }
 
-// send orders a lesson of one server after the other, until one answers or may have moved the clock.
 func (s *Shell) send(ctx context.Context, kubeconfig string, limit time.Duration, order admin.LessonOrder) error {
-	var unknown error
-	err := s.AskServers(ctx, kubeconfig, limit, func(ctx context.Context, config *rest.Config) error {
-		err := admin.OrderLesson(ctx, config, order)
-		if errors.Is(err, admin.ErrAdvanceUnknown) {
-			unknown = err
-			return nil // no other server is asked
-		}
-		return err
+	return s.AskServers(ctx, kubeconfig, limit, func(ctx context.Context, config *rest.Config) error {
+		return admin.OrderLesson(ctx, config, order)
 	})
-	return errors.Join(err, unknown)
 }

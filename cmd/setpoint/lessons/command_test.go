@@ -28,7 +28,7 @@ func run(t *testing.T, servers []string, args ...string) (string, error) {
 		Namespace: func(string) (string, error) { return "of-the-context", nil },
 		AskServers: func(ctx context.Context, _ string, _ time.Duration, ask func(context.Context, *rest.Config) error) (err error) {
 			for _, server := range servers {
-				if err = ask(ctx, &rest.Config{Host: server}); err == nil || errors.As(err, new(*admin.Refusal)) {
+				if err = ask(ctx, &rest.Config{Host: server}); admin.IsFinal(err) {
 					break
 				}
 			}

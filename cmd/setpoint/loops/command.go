@@ -22,7 +22,7 @@ type Shell struct {
 	KubeconfigUsage, OutputUsage string
 	// Finish adds the flags of every command.
 	Finish func(cmd *cobra.Command) *cobra.Command
-	// AskServers asks one server after the other until one answers.
+	// AskServers asks one server after the other, until admin.IsFinal.
 	AskServers func(ctx context.Context, kubeconfig string, limit time.Duration, ask func(context.Context, *rest.Config) error) error
 	// Print prints a value as a table or as it is encoded, CheckOutput refuses other forms.
 	Print       func(w io.Writer, output string, value any, table func(io.Writer) error) error

@@ -1,12 +1,10 @@
 package loops
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http/httptrace"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,18 +78,11 @@ func (s *Shell) withName(cmd *cobra.Command) *cobra.Command {
 }
 
 func (s *Shell) send(ctx context.Context, kubeconfig string, order admin.PaceOrder) (answer admin.PaceAnswer, err error) {
-	var doubt error
 	err = s.AskServers(ctx, kubeconfig, askTimeout, func(ctx context.Context, config *rest.Config) (err error) {
-		connected := false
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 		answer, err = admin.OrderPace(ctx, config, order)
-		if err != nil && connected && order.Order == admin.StepLoop && !errors.As(err, new(*admin.Refusal)) {
-			doubt = fmt.Errorf("%w: %w", admin.ErrStepUnknown, err)
-			return nil // so that no other server is asked
-		}
 		return err
 	})
-	return answer, cmp.Or(doubt, err)
+	return answer, err
 }
 
 func waiting(loop numbers.Report) string {

@@ -22,7 +22,7 @@ func shellOf(servers ...*httptest.Server) *Shell {
 		Escaped: func(w io.Writer) io.Writer { return w },
 		AskServers: func(ctx context.Context, _ string, _ time.Duration, ask func(context.Context, *rest.Config) error) (err error) {
 			for _, server := range servers {
-				if err = ask(ctx, &rest.Config{Host: server.URL}); err == nil || errors.As(err, new(*admin.Refusal)) {
+				if err = ask(ctx, &rest.Config{Host: server.URL}); admin.IsFinal(err) {
 					return err
 				}
 			}
