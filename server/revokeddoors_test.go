@@ -76,10 +76,11 @@ func leaveRevoked(t *testing.T, from int) {
 	if a.list.Judge.Revoked(revocation.Identity{User: trust.ServerUser(stolen.Name)}) == nil {
 		t.Error("the agent has not heard")
 	}
-	again := revoked.Open(a.dir, writePrivate, slog.New(slog.DiscardHandler))
-	if again.Judge.Revoked(revocation.Identity{User: trust.ServerUser(stolen.Name)}) == nil {
-		t.Error("after a restart the agent would begin at the server again")
-	}
+	soon(t, func() string { // the list counts before it is kept
+		again := revoked.Open(a.dir, writePrivate, slog.New(slog.DiscardHandler))
+		kept := again.Judge.Revoked(revocation.Identity{User: trust.ServerUser(stolen.Name)}) != nil
+		return unless(kept, "after a restart the agent would begin at the server again")
+	})
 }
 
 // revocable is what an agent has that speaks to servers, without its pods.
