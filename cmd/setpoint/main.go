@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/undelete"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/process/startup"
 )
 
 const (
@@ -35,6 +36,7 @@ func main() {
 	embedded.ReexecMain()  // does not return in a pod's shim or init
 	wireguard.ReexecMain() // does not return in the process of a WireGuard device
 	machine.Init()         // does not return in the first process of a container
+	startup.Done()
 	os.Exit(run(os.Args[1:]))
 }
 

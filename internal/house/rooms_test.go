@@ -16,7 +16,7 @@ import (
 // below. Tests follow TestHouseTestImports.
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
-		[]string{".", "cmd/setpoint/*", "agent", "agent/runtime/cri/embedded", "agent/runtime/cri/embedded/demo", "agent/host", "agent/base/machine", "agent/net/network", "agent/net/network/wireguard", "agent/reset", "server", "server/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,backups,offline,why}", "apiserver/explain", "internal/{clip,zpages}"},
+		[]string{".", "cmd/setpoint/*", "agent", "agent/runtime/cri/embedded", "agent/runtime/cri/embedded/demo", "agent/host", "agent/base/machine", "agent/net/network", "agent/net/network/wireguard", "agent/reset", "server", "server/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/process/startup", "internal/trust/...", "server/{admin,backups,offline,why}", "apiserver/explain", "internal/{clip,zpages}"},
 		"commands are tested by starting the binary, which is slow, so what can be judged without it stands in packages of its own"},
 	{[]string{"cmd/setpoint/clusterstatus"}, "how the members of the control plane are, and whether somebody is needed", []string{"cmd/setpoint/kubeconfig", "internal/{rotation,trust}", "server/admin"}, "the members of the log count, not the contexts of a kubeconfig"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says, or one of a server that was removed", []string{"server/removed"}, ""},
@@ -96,6 +96,7 @@ var rooms = []room{
 	{[]string{"internal/poddial"}, "how a server asks the agent of a node to connect it to a pod", nil, "servers need no route to pods"},
 	{[]string{"internal/parts"}, "names of the pods under which the parts of servers are seen", nil, "the loop that keeps these pods and those that leave them alone judge by the same names"},
 	{[]string{"internal/process"}, "settings of a whole process: garbage collection, timer slack, the lock of a data directory", nil, "commands change these settings; the library does not"},
+	{[]string{"internal/process/startup"}, "no garbage collection while packages are initialised", nil, "it imports next to nothing, so that Go initialises it early"},
 	{[]string{"internal/sdnotify"}, "what systemd is told of a process: ready, progress, stopping", nil, "servers and agents are watched in one way, and only by what they prove"},
 	{[]string{"internal/durable"}, "files that a power cut does not take back", nil, "the order of the system calls that this takes stands in one place"},
 	{[]string{"internal/aligned"}, "the moments at which loops that look now and then do so, the same for all", nil, "each wake-up of an idle server costs more than the look"},
