@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test long race check bench bench-compare fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep ui-test metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test long race check bench bench-compare bench-scale fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep ui-test metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ bench: build ## measure start, memory and reactions; beside the raw disk of the 
 
 bench-compare: build ## measure two builds in turn and print the ratios: OLD=commit ROUNDS=5 WHAT="write read"
 	OLD=$(OLD) ROUNDS=$(ROUNDS) WHAT="$(WHAT)" RESULTS=$(RESULTS) test/bench/compare.sh
+
+bench-scale: build ## how costs grow with a cluster of simulated nodes: SIZES="125 250 500 1000" SERVERS=3 RESULTS=file
+	SIZES="$(SIZES)" SERVERS=$(SERVERS) RESULTS=$(RESULTS) test/bench/scale.sh
 
 consistency: build ## examine the servers under faults, and pods beside them: DURATION=5m SEED= FAULTS= LEADER_KILLS= LINGER= SERVERS=5 OTHER=file GAP_MAX=2s
 	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) LINGER=$(LINGER) RATE=$(RATE) SERVERS=$(SERVERS) OTHER=$(OTHER) GAP_MAX=$(GAP_MAX) KEEP=$(KEEP) test/consistency.sh

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // creators is how many clients make objects at once.
@@ -123,24 +124,30 @@ func statusesRun(ctx context.Context, c *cluster, deployments, pods int, limit t
 	defer stop()
 	ns, cs := c.namespace(ctx, "bench-statuses"), c.clients(creators)
 	available := make(chan struct{})
-	go watchDeployments(ctx, c, ns, int32(pods/deployments), deployments, available)
+	each := int32(pods / deployments)
+	go watchDeployments(ctx, c, ns, func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas == each }, deployments, available)
 	sleep(ctx, 500*time.Millisecond)
 	return costOf(c, func() {
-		eachOf(deployments, creators, func(w, i int) {
-			rs := gated(i, pods/deployments)
-			rs.Spec.Template.Spec.SchedulingGates = nil
-			d := &appsv1.Deployment{ObjectMeta: rs.ObjectMeta, Spec: appsv1.DeploymentSpec{
-				Replicas: rs.Spec.Replicas, Selector: rs.Spec.Selector, Template: rs.Spec.Template}}
-			if _, err := cs[w].AppsV1().Deployments(ns).Create(ctx, d, metav1.CreateOptions{}); err != nil {
-				fatalf("deployment: %v", err)
-			}
-		})
+		makeDeployments(ctx, cs, ns, deployments, pods/deployments)
 		awaitAll(ctx, available, "Deployments to be available")
 	})
 }
 
-// watchDeployments closes done when that many Deployments have so many available pods.
-func watchDeployments(ctx context.Context, c *cluster, ns string, each int32, wanted int, done chan<- struct{}) {
+// makeDeployments makes n Deployments of so many pods each.
+func makeDeployments(ctx context.Context, cs []*kubernetes.Clientset, ns string, n, pods int) {
+	eachOf(n, len(cs), func(w, i int) {
+		rs := gated(i, pods)
+		rs.Spec.Template.Spec.SchedulingGates = nil
+		d := &appsv1.Deployment{ObjectMeta: rs.ObjectMeta, Spec: appsv1.DeploymentSpec{
+			Replicas: rs.Spec.Replicas, Selector: rs.Spec.Selector, Template: rs.Spec.Template}}
+		if _, err := cs[w].AppsV1().Deployments(ns).Create(ctx, d, metav1.CreateOptions{}); err != nil {
+			fatalf("deployment: %v", err)
+		}
+	})
+}
+
+// watchDeployments closes done when so many Deployments have been as wanted.
+func watchDeployments(ctx context.Context, c *cluster, ns string, asWanted func(*appsv1.Deployment) bool, wanted int, done chan<- struct{}) {
 	w, err := c.client(0).AppsV1().Deployments(ns).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		fatalf("watch: %v", err)
@@ -149,7 +156,7 @@ func watchDeployments(ctx context.Context, c *cluster, ns string, each int32, wa
 	complete := map[string]bool{}
 	for ev := range w.ResultChan() {
 		d, ok := ev.Object.(*appsv1.Deployment)
-		if ok && d.Status.AvailableReplicas == each {
+		if ok && asWanted(d) {
 			complete[d.Name] = true
 		}
 		if len(complete) == wanted {
