@@ -1,6 +1,8 @@
 package numbers
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -84,23 +86,25 @@ func (l *Ledger) Counts(now time.Time) []Counts {
 }
 
 // Busy says whether a key of any loop waits or is worked on. Keys in backoff do not count, nor those that wait for a loop that begins
-// nothing.
+// nothing. Whoever waits for quiet asks it all the time.
 func (l *Ledger) Busy(held func(queue string) bool) bool {
-	return slices.ContainsFunc(l.all(), func(loop *Loop) bool { return loop.busy(held(loop.queue)) })
+	return slices.ContainsFunc(l.unsorted(), func(loop *Loop) bool { return loop.busy(held(loop.queue)) })
 }
 
+// all are those that ever acted, by name.
 func (l *Ledger) all() []*Loop {
+	loops := l.unsorted()
+	slices.SortFunc(loops, func(a, b *Loop) int {
+		return cmp.Or(strings.Compare(a.controller, b.controller), strings.Compare(a.queue, b.queue))
+	})
+	return loops
+}
+
+func (l *Ledger) unsorted() []*Loop {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var loops []*Loop
-	for _, loop := range l.loops {
-		loops = append(loops, loop)
-	}
-	slices.SortFunc(loops, func(a, b *Loop) int {
-		return strings.Compare(a.controller+" "+a.queue, b.controller+" "+b.queue)
-	})
-	return loops
+	return slices.Collect(maps.Values(l.loops))
 }
