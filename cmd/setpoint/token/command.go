@@ -122,8 +122,9 @@ func (s *Shell) make(ctx context.Context, w wanted) (token *jointoken.Token, ofK
 		})
 		return token, nil, err
 	}
+	order := jointoken.Order{Wanted: w.Wanted}
 	err = s.AskAPI(ctx, w.kubeconfig, func(ctx context.Context, client kubernetes.Interface) (err error) {
-		token, err = jointoken.Create(ctx, client, w.Wanted, time.Now())
+		token, err = order.Create(ctx, client, time.Now())
 		if err == nil && w.output == outputKubeconfig {
 			ofKubelet, err = jointoken.Kubeconfig(ctx, client, token)
 		}

@@ -71,31 +71,56 @@ type Wanted struct {
 	Description string        `json:"description,omitempty"`
 }
 
+// Order is of one token, however often it is asked for.
+type Order struct {
+	Wanted
+	token tokens.Token
+}
+
 // Create makes a token that lets machines join from now on.
 func Create(ctx context.Context, client kubernetes.Interface, wanted Wanted, now time.Time) (*Token, error) {
-	if wanted.TTL < minLife || wanted.TTL > MaxLife {
+	return (&Order{Wanted: wanted}).Create(ctx, client, now)
+}
+
+// Create makes the token, or finds the one that an earlier call has made whose answer was lost.
+func (o *Order) Create(ctx context.Context, client kubernetes.Interface, now time.Time) (*Token, error) {
+	if o.TTL < minLife || o.TTL > MaxLife {
 		return nil, ErrLife
 	}
-	if wanted.Nodes < 1 || wanted.Nodes > NodesMax {
+	if o.Nodes < 1 || o.Nodes > NodesMax {
 		return nil, ErrNodes
 	}
 	pin, err := awaitPin(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	token, err := tokens.New(tokens.RoleNode, pin)
-	if err != nil {
-		return nil, err
+	if o.token.Secret == "" {
+		if o.token, err = tokens.New(tokens.RoleNode, pin); err != nil {
+			return nil, err
+		}
 	}
-	secret, err := client.CoreV1().
-		Secrets(metav1.NamespaceSystem).
-		Create(ctx, secretOf(token, wanted, now), metav1.CreateOptions{})
+	o.token.Pin = pin
+	secret, err := o.secret(ctx, client, now)
 	if err != nil {
 		return nil, err
 	}
 	made := read(secret)
-	made.Token = token.Text()
+	made.Token = o.token.Text()
 	return &made, nil
+}
+
+// secret is the token's, made now or before.
+func (o *Order) secret(ctx context.Context, client kubernetes.Interface, now time.Time) (*corev1.Secret, error) {
+	secrets, wanted := client.CoreV1().Secrets(metav1.NamespaceSystem), secretOf(o.token, o.Wanted, now)
+	secret, err := secrets.Create(ctx, wanted, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return secret, err
+	}
+	made, getErr := secrets.Get(ctx, wanted.Name, metav1.GetOptions{})
+	if getErr != nil || !tokens.SameSecret(made.Data[bootstrapapi.BootstrapTokenSecretKey], []byte(o.token.Key())) {
+		return nil, errors.Join(err, getErr)
+	}
+	return made, nil
 }
 
 // awaitPin gives a cluster that has just started a while to publish its authority.
