@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 const (
@@ -180,7 +181,7 @@ var (
 	errToTerminal = errors.New("--to -: an archive is not for a terminal")
 )
 
-// saveFile leaves no part of an archive behind.
+// saveFile leaves no part of an archive behind. Others may save to the same file at once, so each part has a name of its own.
 func saveFile(cmd *cobra.Command, images *host.ImageClient, to string, names []string) error {
 	part, err := os.CreateTemp(filepath.Dir(to), ".setpoint-images-")
 	if err != nil {
@@ -194,5 +195,8 @@ func saveFile(cmd *cobra.Command, images *host.ImageClient, to string, names []s
 	if err := errors.Join(err, part.Close()); err != nil {
 		return err
 	}
-	return os.Rename(part.Name(), to)
+	if err := os.Rename(part.Name(), to); err != nil {
+		return err
+	}
+	return durable.SyncFolder(filepath.Dir(to))
 }

@@ -16,7 +16,7 @@ import (
 // below. Tests follow TestHouseTestImports.
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
-		[]string{".", "cmd/setpoint/*", "agent", "agent/runtime/cri/embedded", "agent/runtime/cri/embedded/demo", "agent/host", "agent/base/machine", "agent/net/network", "agent/net/network/wireguard", "agent/reset", "server", "server/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/process/startup", "internal/trust/...", "server/{admin,backups,offline,why}", "apiserver/explain", "internal/{clip,zpages}"},
+		[]string{".", "cmd/setpoint/*", "agent", "agent/runtime/cri/embedded", "agent/runtime/cri/embedded/demo", "agent/host", "agent/base/machine", "agent/net/network", "agent/net/network/wireguard", "agent/reset", "server", "server/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/process/startup", "internal/trust/...", "server/{admin,backups,offline,why}", "apiserver/explain", "internal/{clip,durable,zpages}"},
 		"commands are tested by starting the binary, which is slow, so what can be judged without it stands in packages of its own"},
 	{[]string{"cmd/setpoint/clusterstatus"}, "how the members of the control plane are, and whether somebody is needed", []string{"cmd/setpoint/kubeconfig", "internal/{rotation,trust}", "server/admin"}, "the members of the log count, not the contexts of a kubeconfig"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says, or one of a server that was removed", []string{"server/removed"}, ""},
@@ -29,7 +29,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint/loops"}, "what `setpoint loops` shows of control loops and orders of them", []string{"controllers/reconcile/numbers", "server/admin"}, "it only reads, but for orders that servers refuse unless their cluster is one to learn on"},
 	{[]string{"cmd/setpoint/lessons"}, "`setpoint dev kill`, `heal` and `advance`: what is ordered of a cluster to learn on", []string{"server/admin"}, "the process that runs the cluster decides what it does"},
 	{[]string{"cmd/setpoint/rotate"}, "what `setpoint rotate` orders and prints", []string{"internal/rotation", "server/{admin,rotations}"}, "keys never leave the servers"},
-	{[]string{"cmd/setpoint/install"}, "`setpoint install` and `uninstall`: what is put where on a machine", []string{"agent/{host,reset}", "deploy/systemd", "internal/{process,trust}", "internal/trust/{join,jointoken,tokens}", "server", "server/admin"}, "a machine joins before anything is written, so that a refusal changes nothing"},
+	{[]string{"cmd/setpoint/install"}, "`setpoint install` and `uninstall`: what is put where on a machine", []string{"agent/{host,reset}", "deploy/systemd", "internal/{durable,process,trust}", "internal/trust/{join,jointoken,tokens}", "server", "server/admin"}, "a machine joins before anything is written, so that a refusal changes nothing"},
 	{[]string{"cmd/setpoint/upgrade"}, "how a cluster comes to the release of the asking program", []string{"cmd/setpoint/clusterstatus"}, "it changes nothing"},
 	{[]string{"cmd/setpoint/spelling"}, "the names that somebody may have meant", nil, ""},
 	{[]string{"cmd/setpoint/testserver"}, "clusters in memory for tests in any language: requests, sessions, and when the process ends", []string{".", "internal/process"}, ""},

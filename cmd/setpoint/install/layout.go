@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-io/setpoint/deploy/systemd"
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 // role is what a machine becomes: a server, or a node with an agent. It may be both.
@@ -64,24 +65,13 @@ type folder string
 
 func (f folder) path(file string) string { return filepath.Join(string(f), file) }
 
-// write replaces a file whole or not at all.
-func (f folder) write(file string, mode os.FileMode, content io.Reader) (err error) {
+// write replaces a file whole or not at all, also if the power fails.
+func (f folder) write(file string, mode os.FileMode, content io.Reader) error {
 	path := f.path(file)
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".setpoint-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(temporary.Name()))
-		}
-	}()
-	_, err = io.Copy(temporary, content)
-	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
+	return durable.Replace(filepath.Join(filepath.Dir(path), ".setpoint-"+filepath.Base(path)), path, secretMode, func(part *os.File) error {
+		_, err := io.Copy(part, content)
+		return errors.Join(err, part.Chmod(mode)) // whatever the umask
+	})
 }
 
 // writeBinary puts the program that runs where the units expect it, unless it is that one.
