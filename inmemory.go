@@ -99,7 +99,7 @@ func (c *Cluster) Listen() (kubeconfig []byte, err error) {
 		return nil, err
 	}
 	c.replicas.firstForPort().Accept(listener)
-	return trust.Kubeconfig(c.trust.Admin, []trust.Server{{Name: "server-1", Endpoint: listener.Addr().String()}})
+	return trust.Kubeconfig(c.trust.Copied().Admin, []trust.Server{{Name: "server-1", Endpoint: listener.Addr().String()}})
 }
 
 // ListenTLS opens a listener with certificates and an authority for clients that are not the cluster's. Stop closes it.
