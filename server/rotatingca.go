@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -44,17 +45,32 @@ func (a *api) authorityRing() rotations.Mechanism {
 // authorityFollowers are the nodes and the bundles in namespaces, which follow the rotation of the certificate authority too.
 func (a *api) authorityFollowers(client kubernetes.Interface) *rotations.Authorities {
 	return &rotations.Authorities{
-		Nodes:  a.config.liveness.LackingAuthorities,
+		Nodes: func() (lacking []rotation.Lacking, sure []string) {
+			lacking, sure = a.config.liveness.LackingAuthorities()
+			for i, l := range lacking {
+				lacking[i].Ended = a.ended(l.Node)
+			}
+			return lacking, sure
+		},
 		Former: a.config.revoked.Former,
 		Waits: func(ctx context.Context, _ rotation.State, members []rotation.Member) []rotation.Waiting {
 			nodes, err := ourNodes(ctx, client, func(name string) bool { return !a.config.liveness.IsRevoked(name) })
 			if err != nil {
 				return []rotation.Waiting{{Member: "the nodes", Why: "they cannot be listed: " + err.Error()}}
 			}
-			waits := rotation.Unsure(members, nodes, a.config.liveness.IsAway)
+			waits := rotation.Unsure(members, nodes, a.config.liveness.IsAway, a.ended)
 			return append(waits, unpublished(ctx, client, string(a.config.Trust.CA.CertPEM()))...)
 		},
 	}
+}
+
+// ended is when the newest certificate has ended that a node has shown to this server, "" if it has not.
+func (a *api) ended(node string) string {
+	end := a.access.NodeKeys.Ends(node)
+	if end.IsZero() || a.config.Clock.Now().Before(end) {
+		return ""
+	}
+	return end.UTC().Format(time.RFC3339)
 }
 
 // unpublished are what pods and aggregated servers read and does not tell yet whom to believe: the namespaces in one line.

@@ -74,3 +74,16 @@ func (k *NodeKeys) Expiries() (all []trust.Expiry) {
 	})
 	return all
 }
+
+// Ends is when the newest certificate ends that a node has shown to this server, the zero time if it has shown none.
+func (k *NodeKeys) Ends(node string) time.Time {
+	known, ok := k.certificates.ends.Load(node)
+	if !ok {
+		return time.Time{}
+	}
+	end := known.(*atomic.Int64).Load()
+	if end == 0 {
+		return time.Time{}
+	}
+	return time.Unix(end, 0)
+}

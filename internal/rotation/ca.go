@@ -14,8 +14,8 @@ import (
 const CAKept = 7 * 24 * time.Hour
 
 // Unsure are those of nodes that have certificates of the cluster and that no member is sure of: they are waited for, because a node that
-// knows the dropped authority alone cannot come back by itself. away says which hold no session with anybody.
-func Unsure(members []Member, nodes []string, away func(node string) bool) (waits []Waiting) {
+// knows the dropped authority alone cannot come back by itself. away says which hold no session with anybody, ended as Lacking.Ended.
+func Unsure(members []Member, nodes []string, away func(node string) bool, ended func(node string) string) (waits []Waiting) {
 	known := map[string]bool{}
 	for _, m := range members {
 		held, _ := m.find(CA)
@@ -29,7 +29,7 @@ func Unsure(members []Member, nodes []string, away func(node string) bool) (wait
 	var unsure []Lacking
 	for _, node := range nodes {
 		if !known[node] {
-			unsure = append(unsure, Lacking{Node: node, Away: away(node)})
+			unsure = append(unsure, Lacking{Node: node, Away: away(node), Ended: ended(node)})
 		}
 	}
 	slices.SortFunc(unsure, func(a, b Lacking) int { return cmp.Or(strings.Compare(a.Node, b.Node)) })

@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -14,15 +15,19 @@ func TestUnsureNodes(t *testing.T) {
 		{Name: "c", Silent: "it does not answer"},
 	}
 	isAway := func(node string) bool { return node == "n5" }
-	got := Unsure(members, []string{"n5", "n4", "n3", "n2", "n1"}, isAway)
-	if len(got) != 2 || got[0].Member != "node n4" || got[0].Why != notTaken || got[1].Member != "node n5" || got[1].Why == notTaken {
+	ended := func(node string) string { return map[string]string{"n6": "2031-01-02T03:04:05Z"}[node] }
+	got := Unsure(members, []string{"n6", "n5", "n4", "n3", "n2", "n1"}, isAway, ended)
+	if len(got) != 3 || got[0] != (Waiting{"node n4", notTaken}) || got[1].Member != "node n5" || got[1].Why == notTaken {
 		t.Errorf("it waits for %v", got)
+	}
+	if why := got[len(got)-1].Why; !strings.Contains(why, "ended at 2031-01-02T03:04:05Z") || !strings.Contains(why, "setpoint token create") {
+		t.Errorf("of one whose certificate has ended it says: %s", why)
 	}
 	var many []string
 	for i := range LackingMax + 3 {
 		many = append(many, string(rune('a'+i)))
 	}
-	if got := Unsure(nil, many, isAway); len(got) != LackingMax+1 || got[LackingMax].Member != "3 more nodes" {
+	if got := Unsure(nil, many, isAway, ended); len(got) != LackingMax+1 || got[LackingMax].Member != "3 more nodes" {
 		t.Errorf("it waits for %v", got)
 	}
 }

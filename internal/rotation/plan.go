@@ -41,6 +41,8 @@ type Lacking struct {
 	TooOld bool `json:"tooOld,omitempty"`
 	// Away says that it holds no session with anybody.
 	Away bool `json:"away,omitempty"`
+	// Ended, if not "", is when the newest certificate has ended that a server has seen of it.
+	Ended string `json:"ended,omitempty"`
 	// Garbled says that its agent says of itself what no agent says.
 	Garbled bool `json:"garbled,omitempty"`
 	// More, if not 0, is how many nodes there are beside those that are named; TooOld says that there are such among them.
@@ -57,13 +59,19 @@ func (l Lacking) waiting(kind Kind) Waiting {
 		return Waiting{"node " + l.Node, "its agent says what no agent says: restart it, or revoke the node"}
 	case l.TooOld:
 		return Waiting{"node " + l.Node, nodeTooOld(kind)}
+	case l.Ended != "":
+		return Waiting{"node " + l.Node, fmt.Sprintf(hasEnded, l.Ended)}
 	case l.Away:
 		return Waiting{"node " + l.Node, isAway}
 	}
 	return Waiting{"node " + l.Node, notTaken}
 }
 
-const notTaken = "it has not taken the change yet"
+const (
+	notTaken = "it has not taken the change yet"
+	hasEnded = "its certificate, as far as servers have seen it, ended at %s, so it cannot take the change: start its agent with --token-file and " +
+		"a token of 'setpoint token create', or delete its Node if it is gone for good"
+)
 
 func tooOld(kind Kind) string { return fmt.Sprintf("its release cannot rotate %s: upgrade it", kind) }
 
