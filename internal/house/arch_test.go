@@ -152,6 +152,7 @@ var realSleeps = map[string]string{
 // bubbleSleeps are test files whose functions run in the bubble of another file.
 var bubbleSleeps = map[string]string{
 	"yearsload_internal_test.go":         "is the load of TestElevenYears, which runs it in a bubble",
+	"yearskilled_internal_test.go":       "is what clients of TestElevenYears do while servers are killed, in its bubble",
 	"agent/node/gossip/network_test.go":  "the network that members in a bubble see",
 	"test/differential/podgc_test.go":    "plays in the world of world_test.go",
 	"test/differential/taints_test.go":   "plays in the world of world_test.go",
