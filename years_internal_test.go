@@ -1,12 +1,10 @@
 package setpoint
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/internal/rotation"
 	"github.com/setpoint-io/setpoint/internal/trust"
-	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/rotations"
 )
 
@@ -30,8 +27,8 @@ const (
 	year = 365 * day
 	// stride is how far the clock jumps: less than a third of a certificate's life.
 	stride = 90 * day
-	// keptLater is how long after the authorities changed people fetch what they need: less than the old one is kept.
-	keptLater = 3 * day
+	// keptLater is less than the old authority is kept, tokensLast less than the old key of tokens: kubelets renew those of pods so.
+	keptLater, tokensLast = 3 * day, 20 * time.Hour
 )
 
 // years is a cluster that becomes old, and what those who use it over TLS have seen of it.
@@ -40,6 +37,9 @@ type years struct {
 	c *Cluster
 	// inside is the administrator without a connection: what the test itself asks.
 	inside kubernetes.Interface
+	// tokensLast is after which time programs have other tokens made, keptLater how long after the authorities changed people and programs
+	// fetch what they need.
+	tokensLast, keptLater time.Duration
 
 	mu       sync.Mutex
 	requests map[string]int
@@ -49,16 +49,23 @@ type years struct {
 }
 
 // TestElevenYears of three servers and an agent, with a steady load over TLS. Nobody does anything but what the documentation says: people
-// and programs renew what is theirs, and a person replaces the authorities when `cluster status` warns. No request fails, no watch misses
-// an event, and the agent's pod stays as it is.
+// and programs renew what is theirs, and a person replaces the authorities when `cluster status` warns, and the other keys some day. Once a
+// year the leader is killed. No request fails, no watch misses an event, and the agent's pod stays as it is.
 func TestElevenYears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYears(t)
 		edge := y.newEdge()
 		end := y.load(edge)
-		first := y.c.trust.Copied()
-		for stop := y.now().Add(11 * year); y.now().Before(stop); {
+		first, began, passed := y.c.trust.Copied(), y.now(), 0
+		for y.now().Before(began.Add(11 * year)) {
 			y.jump(stride)
+			if y.now().Sub(began) > time.Duration(passed+1)*year {
+				passed++
+				y.killLeader()
+				if kind, ok := replacedIn[passed]; ok {
+					y.rotate(kind)
+				}
+			}
 			if y.c.trust.CA.Pin() == first.CA.Pin() && y.isWarned() {
 				y.rotateAll(first)
 			}
@@ -77,16 +84,21 @@ func TestElevenYears(t *testing.T) {
 	})
 }
 
+// replacedIn says after how many years which key is replaced that never ends.
+var replacedIn = map[int]rotation.Kind{2: rotation.AccountKey, 4: rotation.GossipKey, 6: rotation.EncryptionKey}
+
 func newYears(t *testing.T) *years {
 	c, err := Start(t.Context(), Config{InMemory: true, Replicas: 3, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := &years{T: t, c: c, requests: map[string]int{}}
+	y := &years{T: t, c: c, requests: map[string]int{}, keptLater: keptLater, tokensLast: tokensLast}
 	t.Cleanup(func() { y.must(c.Stop()) })
+	c.network.listen(outside)
 	y.must(c.Ready(t.Context()))
 	config, err := c.RESTConfig()
 	y.must(err)
+	config.Transport = again{config.Transport}
 	y.inside = kubernetes.NewForConfigOrDie(config)
 	y.until("the namespace's bundle", func() bool {
 		_, err := y.inside.CoreV1().ConfigMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
@@ -119,7 +131,9 @@ func (y *years) until(what string, is func() bool) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	y.Fatalf("%s: waited in vain for %s", y.now().Format(time.DateTime), what)
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.Fatalf("%s: waited in vain for %s; failed: %s", y.now().Format(time.DateTime), what, strings.Join(y.failed[:min(20, len(y.failed))], "\n"))
 }
 
 func (y *years) now() time.Time { return y.c.Clock().Now() }
@@ -128,14 +142,6 @@ func (y *years) now() time.Time { return y.c.Clock().Now() }
 func (y *years) jump(d time.Duration) {
 	y.must(y.c.Jump(y.Context(), d))
 	time.Sleep(4 * time.Second)
-}
-
-// dial reaches a replica in memory.
-func (y *years) dial(ctx context.Context, _, address string) (net.Conn, error) {
-	y.c.network.mu.Lock()
-	listener := y.c.network.listeners[address]
-	y.c.network.mu.Unlock()
-	return listener.dial(ctx)
 }
 
 // note counts a request.
@@ -195,9 +201,7 @@ func (y *years) rotate(kind rotation.Kind) {
 }
 
 func (y *years) order(kind rotation.Kind, what string) rotation.Progress {
-	config, err := y.c.RESTConfig()
-	y.must(err)
-	p, err := admin.OrderRotation(y.Context(), config, rotations.Order{Kind: kind, Order: what})
+	p, err := y.tryOrder(rotations.Order{Kind: kind, Order: what})
 	y.must(err)
 	return p
 }

@@ -27,6 +27,24 @@ type edge struct {
 	membership *join.Membership
 	client     kubernetes.Interface
 	pod        *corev1.Pod
+
+	mu sync.Mutex
+	// gossip are the keys of gossip.
+	gossip trust.GossipKeys
+}
+
+// ringHeld implements session.Client.RingHeld.
+func (e *edge) ringHeld() session.RingHeld {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return session.RingHeld{Label: e.gossip.Label, IDs: e.gossip.IDs()}
+}
+
+// takeRing implements session.Client.Ring.
+func (e *edge) takeRing(told session.Ring) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gossip = trust.GossipKeys{Label: told.Label, Keys: told.Keys}
 }
 
 const edgeName = "edge"
@@ -40,11 +58,13 @@ func (y *years) newEdge() *edge {
 	e.join(servers)
 	config, err := e.membership.Client().ClientConfig()
 	y.must(err)
+	config.ServerName = everyServer
 	through := trust.NewTransport(e.membership.Client(), config, y.transport)
 	e.client = kubernetes.NewForConfigOrDie(&rest.Config{Host: "https://" + servers[1], Transport: through, QPS: -1})
 	keeper := &session.Client{
 		HTTP: &http.Client{Transport: through}, Logger: slog.New(slog.DiscardHandler),
 		AuthoritiesHeld: e.membership.AuthoritiesHeld, Authorities: e.membership.Follow,
+		RingHeld: e.ringHeld, Ring: e.takeRing,
 		Servers: func() (urls []string) {
 			for _, server := range servers {
 				urls = append(urls, "https://"+server)
@@ -71,7 +91,7 @@ func (e *edge) join(servers []string) {
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	e.must(err)
-	e.membership = m
+	e.membership, e.gossip = m, m.Node().GossipKeys.Told()
 }
 
 // start makes the node and a pod on it Ready.

@@ -16,6 +16,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -55,12 +56,13 @@ func (y *years) load(edge *edge) (end func()) {
 
 // ask asks as everybody every half second.
 func (y *years) ask(ctx context.Context, edge *edge, counted *atomic.Int64) {
-	administrator, anna, robot := administrator{years: y}, renewing{years: y, make: y.person}, renewing{years: y, make: y.account}
+	administrator, anna, robot := administrator{years: y}, y.anna(), y.robot()
 	for ; ctx.Err() == nil; time.Sleep(500 * time.Millisecond) {
-		y.note("administrator", y.count(administrator.client(), counted.Add(1)))
-		y.note("person", y.get(anna.client()))
-		y.note("account", y.get(robot.client()))
-		y.note("agent", edge.beat())
+		n := counted.Add(1)
+		y.note("administrator", patiently(func() error { return y.count(administrator.client(), n) }))
+		y.note("person", patiently(func() error { return y.get(anna.client()) }))
+		y.note("account", patiently(func() error { return y.get(robot.client()) }))
+		y.note("agent", patiently(edge.beat))
 	}
 }
 
@@ -73,11 +75,18 @@ func (y *years) count(client kubernetes.Interface, n int64) error {
 
 // watch sees each number after the one before, with a service account's token, and goes on where it was when a watch ends.
 func (y *years) watch(ctx context.Context, revision string, seen *atomic.Int64) {
-	robot := renewing{years: y, make: y.account}
+	robot := y.robot()
 	for ctx.Err() == nil {
-		w, err := robot.client().CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{
-			FieldSelector: "metadata.name=" + counter, ResourceVersion: revision, TimeoutSeconds: new(int64(60)),
+		var w watch.Interface
+		err := patiently(func() (err error) {
+			w, err = robot.client().CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{
+				FieldSelector: "metadata.name=" + counter, ResourceVersion: revision, TimeoutSeconds: new(int64(60)),
+			})
+			return err
 		})
+		if ctx.Err() != nil {
+			return
+		}
 		y.note("watch", err)
 		if err != nil {
 			return
@@ -85,6 +94,9 @@ func (y *years) watch(ctx context.Context, revision string, seen *atomic.Int64) 
 		for event := range w.ResultChan() {
 			if ctx.Err() != nil {
 				return
+			}
+			if isCut(event) {
+				break // as every client does, it goes on where it was
 			}
 			m, ok := event.Object.(*corev1.ConfigMap)
 			if next := seen.Load() + 1; !ok || m.Data["n"] != strconv.FormatInt(next, 10) {
@@ -103,8 +115,9 @@ func (y *years) get(client kubernetes.Interface) error {
 	return err
 }
 
-// over asks a replica over TLS, and judges its certificate by the cluster's time.
+// over asks a replica over TLS, or another one while that is away, and judges its certificate by the cluster's time.
 func (y *years) over(config *rest.Config) kubernetes.Interface {
+	config.TLSClientConfig.ServerName = everyServer
 	own, err := rest.TLSConfigFor(config)
 	y.must(err)
 	own.Time = y.now
@@ -115,8 +128,11 @@ func (y *years) over(config *rest.Config) kubernetes.Interface {
 	return kubernetes.NewForConfigOrDie(&rest.Config{Host: config.Host, Transport: through, QPS: -1})
 }
 
+// everyServer is a name that the certificate of each server bears.
+const everyServer = "kubernetes"
+
 func (y *years) transport(config *tls.Config) *http.Transport {
-	return &http.Transport{TLSClientConfig: config, DialContext: y.dial, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+	return &http.Transport{TLSClientConfig: config, DialContext: y.dialAny, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
 }
 
 // identified asks the i-th replica with a certificate, as a kubeconfig does.
@@ -142,18 +158,25 @@ func (a *administrator) client() kubernetes.Interface {
 	return a.last
 }
 
-// renewing is somebody with credentials of a year. He has others made when two thirds of it are over, or some days after the authorities
-// have changed.
+// renewing is somebody with credentials of a year. He has others made when he has had them for long enough, or some time after the
+// authorities have changed.
 type renewing struct {
 	*years
-	// make makes the credentials, with the authorities that the cluster publishes.
-	make func(bundle []byte) kubernetes.Interface
+	// make makes the credentials, with the authorities that the cluster publishes; they are used for the time lasting.
+	make    func(bundle []byte) kubernetes.Interface
+	lasting time.Duration
 
 	last    kubernetes.Interface
 	made    time.Time
 	bundle  []byte
 	changed time.Time // zero: the bundle is the newest
 }
+
+// anna is a person, with a certificate.
+func (y *years) anna() *renewing { return &renewing{years: y, make: y.person, lasting: year * 2 / 3} }
+
+// robot is a program, with a service account's token.
+func (y *years) robot() *renewing { return &renewing{years: y, make: y.account, lasting: y.tokensLast} }
 
 func (r *renewing) client() kubernetes.Interface {
 	m, err := r.inside.CoreV1().ConfigMaps("default").Get(r.Context(), "kube-root-ca.crt", metav1.GetOptions{})
@@ -162,8 +185,8 @@ func (r *renewing) client() kubernetes.Interface {
 	if r.changed.IsZero() && !bytes.Equal(bundle, r.bundle) {
 		r.changed = now
 	}
-	due := r.last == nil || now.Sub(r.made) > year*2/3
-	if due || !r.changed.IsZero() && now.Sub(r.changed) > keptLater {
+	due := r.last == nil || now.Sub(r.made) > r.lasting
+	if due || !r.changed.IsZero() && now.Sub(r.changed) > r.keptLater {
 		r.last, r.made, r.bundle, r.changed = r.make(bundle), now, bundle, time.Time{}
 	}
 	return r.last
