@@ -11,13 +11,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-io/setpoint/test/everykind"
 )
 
 // oldBinariesEnv are the binaries of older releases, from the oldest on, with colons between them; test/versions.sh builds them.
 const oldBinariesEnv = "SETPOINT_OLD_BINARIES"
 
 // TestVersions rolls three machines from each older release to this one, back, and forward again, one server after the other and then
-// the agents, under requests and with running pods. Going back is possible since a server holds the feature level.
+// the agents, under requests, with running pods and an object of each kind that the older release serves, which all are what they were
+// after each roll. Going back is possible since a server holds the feature level.
 func TestVersions(t *testing.T) {
 	if err := Missing(); err != nil {
 		t.Fatal("needs root:", err)
@@ -34,6 +37,7 @@ func rollFrom(t *testing.T, old, today string) {
 	c := New(t, old)
 	Until(t, patience, c.nodesNotReady)
 	c.deploy(t, "web", 3)
+	stored := c.storeEveryKind(t)
 	before, load := c.containers(t, "web"), startLoad(t, c.Clients)
 	for _, step := range []struct {
 		what, binary string
@@ -46,6 +50,11 @@ func rollFrom(t *testing.T, old, today string) {
 		if after := c.containers(t, "web"); !maps.Equal(before, after) {
 			t.Errorf("%s: containers and restarts were %v and are %v", step.what, before, after)
 		}
+		for _, client := range c.Clients {
+			for _, change := range stored.Changed(t.Context(), client.Discovery()) {
+				t.Errorf("%s: %s", step.what, change)
+			}
+		}
 		t.Logf("%s: three servers and three agents in %.1f s", step.what, time.Since(start).Seconds())
 	}
 	c.deploy(t, "after", 3)
@@ -53,6 +62,35 @@ func rollFrom(t *testing.T, old, today string) {
 	c.agree(t)
 	t.Log(load)
 }
+
+// storeEveryKind stores an object of each kind that the older release serves, and waits until the controllers leave them alone.
+func (c *Cluster) storeEveryKind(t *testing.T) everykind.Stored {
+	t.Helper()
+	client := c.Clients[0].Discovery()
+	stored, err := everykind.Store(t.Context(), client, "../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now()
+	Until(t, patience, func(ctx context.Context) string {
+		changed := stored.Changed(ctx, client)
+		if len(changed) > 0 {
+			since = time.Now()
+			if err := stored.Look(ctx, client); err != nil {
+				return err.Error()
+			}
+		}
+		if time.Since(since) < quietFor {
+			return fmt.Sprintf("they change: %v", changed)
+		}
+		return ""
+	})
+	t.Logf("%d kinds are stored", len(stored))
+	return stored
+}
+
+// quietFor is how long all objects stay the same before anything is rolled.
+const quietFor = 5 * time.Second
 
 // roll gives all servers, one after the other, and then all agents another binary.
 func (c *Cluster) roll(t *testing.T, binary string, serverFlags ...string) {
