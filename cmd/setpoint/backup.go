@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -75,8 +77,11 @@ func createBackup(
 	var failed error
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		report, err := fetchBackup(cmd.Context(), configs[name], cmd.OutOrStdout(), path, progress)
-		if err == nil || cmd.Context().Err() != nil {
+		if err == nil || cmd.Context().Err() != nil || errors.Is(err, admin.ErrNotOurs) {
 			return report, err
+		}
+		if errors.As(err, new(*fs.PathError)) || errors.As(err, new(*os.LinkError)) { // it is the file, and no server can help
+			return report, fmt.Errorf("%w: name a file in a folder that is there, can be written and has room", err)
 		}
 		failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
 		if path == "-" {

@@ -33,6 +33,13 @@ type Reader struct {
 	ended error
 }
 
+// IsBackup reports whether something begins as an archive does, whole or not, of any version.
+func IsBackup(in io.Reader) bool {
+	start := make([]byte, len(magic))
+	_, err := io.ReadFull(in, start)
+	return err == nil && string(start) == magic
+}
+
 // NewReader reads the beginning of an archive. Errors wrap ErrDamaged, ErrNewer, or
 // the error of in.
 func NewReader(in io.Reader) (*Reader, error) {

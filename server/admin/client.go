@@ -133,12 +133,42 @@ func FetchBackup(ctx context.Context, config *rest.Config, out io.Writer, progre
 // backupFileMode lets nobody else read what Secrets may be in.
 const backupFileMode = 0o600
 
+// ErrNotOurs says that a file is somebody else's.
+var ErrNotOurs = errors.New("the file is there and is no backup: name another one, or remove it")
+
 // FetchBackupFile is FetchBackup into a file, which appears when it is whole and on
-// the disk. Whatever had its name before is replaced.
+// the disk. An older backup of its name is replaced; anything else stays, and ErrNotOurs is returned.
 func FetchBackupFile(ctx context.Context, config *rest.Config, path string, progress BackupProgress) (report BackupReport, err error) {
+	if err := mayReplace(path); err != nil {
+		return report, err
+	}
 	err = durable.Replace(path+".tmp", path, backupFileMode, func(file *os.File) (err error) {
 		report, err = FetchBackup(ctx, config, file, progress)
 		return err
 	})
 	return report, err
+}
+
+// mayReplace fails if there is something that is neither a backup nor an empty file.
+func mayReplace(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: %w", path, ErrNotOurs)
+	case info.Size() == 0:
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if !backup.IsBackup(file) {
+		return fmt.Errorf("%s: %w", path, ErrNotOurs)
+	}
+	return nil
 }

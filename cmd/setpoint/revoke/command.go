@@ -18,8 +18,12 @@ import (
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
-// removeWait bounds how long one server may take to remove another: the one that is shut out cannot.
-const removeWait = 30 * time.Second
+const (
+	// removeWait bounds how long one server may take to remove another.
+	removeWait = 30 * time.Second
+	// removeSoon bounds it while there are others to ask: the one that is shut out cannot, and may be the first.
+	removeSoon = 10 * time.Second
+)
 
 // Shell is what all commands share: how servers are asked, and how it is printed what they say.
 type Shell struct {
@@ -117,9 +121,11 @@ func (o *options) mayRevoke(ctx context.Context, target revocation.Target) error
 // remove ends the membership of a server that is shut out.
 func (o *options) remove(cmd *cobra.Command, name string) error {
 	order := admin.MembershipChange{Change: admin.ChangeRemove, Name: name}
-	err := o.AskServers(cmd.Context(), o.kubeconfig, removeWait, func(ctx context.Context, config *rest.Config) error {
-		return admin.OrderChange(ctx, config, order)
-	})
+	remove := func(ctx context.Context, config *rest.Config) error { return admin.OrderChange(ctx, config, order) }
+	err := o.AskServers(cmd.Context(), o.kubeconfig, removeSoon, remove)
+	if !admin.IsFinal(err) {
+		err = o.AskServers(cmd.Context(), o.kubeconfig, removeWait, remove)
+	}
 	switch refusal := (*admin.Refusal)(nil); {
 	case errors.As(err, &refusal) && refusal.StatusCode == http.StatusNotFound:
 		return nil // it was no member
