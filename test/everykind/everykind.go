@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,9 @@ const Namespace = "every-kind"
 
 // nobody is a scheduler that there is not: no pod of an object is placed.
 const nobody = "nobody"
+
+// plenty is what a quota leaves to all other objects.
+const plenty = "1000000"
 
 // Stored are objects by their paths, without what may change.
 type Stored map[string]string
@@ -66,7 +70,8 @@ func (s Stored) one(
 	errs := []error{}
 	for _, object := range cases {
 		path := collection(version, r)
-		if err := client.RESTClient().Post().AbsPath(path).Body(object.body()).Do(ctx).Error(); err != nil {
+		err := client.RESTClient().Post().AbsPath(path).Body(object.body()).Do(ctx).Error()
+		if err != nil && !apierrors.IsAlreadyExists(err) { // or a controller has made it, because of another object
 			errs = append(errs, err)
 			continue
 		}
@@ -113,6 +118,17 @@ func (s Stored) Changed(ctx context.Context, client discovery.DiscoveryInterface
 	}
 	slices.Sort(changes)
 	return changes
+}
+
+// Remove deletes the objects: a default class, or a Node that is no machine, is in nobody's way then.
+func (s Stored) Remove(ctx context.Context, client discovery.DiscoveryInterface) error {
+	var errs []error
+	for path := range s {
+		if err := client.RESTClient().Delete().AbsPath(path).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // read is an object without what may change.
@@ -206,6 +222,13 @@ func (c testCase) settle(version schema.GroupVersion, r metav1.APIResource) {
 	}
 	if len(webhooks) > 0 {
 		_ = unstructured.SetNestedSlice(c.Object, webhooks, "webhooks")
+	}
+	hard, _, _ := unstructured.NestedMap(c.Object, "spec", "hard")
+	for what := range hard {
+		hard[what] = plenty
+	}
+	if len(hard) > 0 {
+		_ = unstructured.SetNestedMap(c.Object, hard, "spec", "hard")
 	}
 	if r.Kind == "CronJob" {
 		_ = unstructured.SetNestedField(c.Object, true, "spec", "suspend")

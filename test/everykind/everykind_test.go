@@ -33,6 +33,7 @@ func TestEveryKindSurvivesItsServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(10 * time.Second) // until the leader has defined the kinds of the Gateway API
 		client := kubernetes.NewForConfigOrDie(config).Discovery()
 		stored, err := everykind.Store(t.Context(), client, "../..")
 		if err != nil {

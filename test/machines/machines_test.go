@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +176,7 @@ func (c *Cluster) nodesNotReady(ctx context.Context) string {
 	return ""
 }
 
-// unwell says what is wrong with the nodes.
+// unwell says what is wrong with the nodes that are machines.
 func (c *Cluster) unwell(ctx context.Context) string {
 	nodes, err := Ask(c, func(client kubernetes.Interface) (*corev1.NodeList, error) {
 		return client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -183,7 +184,7 @@ func (c *Cluster) unwell(ctx context.Context) string {
 	if err != nil {
 		return err.Error()
 	}
-	return nodestate.Unwell(nodes.Items)
+	return nodestate.Unwell(slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return c.Machine(n.Name) == nil }))
 }
 
 func (c *Cluster) nodeReady(ctx context.Context, name string) (bool, error) {

@@ -57,6 +57,9 @@ func rollFrom(t *testing.T, old, today string) {
 		}
 		t.Logf("%s: three servers and three agents in %.1f s", step.what, time.Since(start).Seconds())
 	}
+	if err := stored.Remove(t.Context(), c.Clients[0].Discovery()); err != nil {
+		t.Error(err)
+	}
 	c.deploy(t, "after", 3)
 	load.end(t)
 	c.agree(t)
