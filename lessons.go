@@ -105,11 +105,19 @@ func (l *lessons) heal(ctx context.Context, part, name string) error {
 	}, false)
 }
 
+// NoClock refuses to move a clock that is not the cluster's own.
+func (l *lessons) NoClock() error {
+	if l.cluster.clock == nil {
+		return errRealClock
+	}
+	return nil
+}
+
 // Advance moves the clock of a cluster in memory. Whoever orders it comes over a socket: each step waits until requests of this process's
 // own have their answers.
 func (l *lessons) Advance(ctx context.Context, d time.Duration) error {
-	if l.cluster.clock == nil {
-		return errRealClock
+	if err := l.NoClock(); err != nil {
+		return err
 	}
 	return l.do(ctx, func(ctx context.Context) error {
 		if err := l.cluster.Advance(ctx, d); err != nil {

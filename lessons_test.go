@@ -2,6 +2,7 @@ package setpoint_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -19,6 +20,24 @@ import (
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
+
+// offerOf is what a page is told of the lessons of a cluster.
+func offerOf(t *testing.T, config *rest.Config) (offer admin.LessonsOffer) {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Get(config.Host + "/setpoint.v1.ClusterService/Lesson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(answer.Body).Decode(&offer); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s, %v", answer.Status, err)
+	}
+	return offer
+}
 
 // TestTheClockOfALesson: a cluster in memory has one that can be moved, and its clients may only if it is one to learn on.
 func TestTheClockOfALesson(t *testing.T) {
@@ -43,6 +62,9 @@ func TestTheClockOfALesson(t *testing.T) {
 				t.Fatal(err)
 			}
 			config := overASocket(t, cluster)
+			if offer := offerOf(t, config); (offer.Refused == "") != c.lessons || (offer.NoClock == "") != c.lessons {
+				t.Errorf("a page is told %+v", offer)
+			}
 			ahead := time.Until(cluster.Clock().Now())
 			err = admin.OrderLesson(t.Context(), config, admin.LessonOrder{Order: admin.AdvanceLesson, By: c.by})
 			refused := (*admin.Refusal)(nil)

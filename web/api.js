@@ -40,6 +40,16 @@ const question = (name, body) => getJSON(`${server}/setpoint.v1.ClusterService/$
   method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' },
 });
 
+// order has the servers do something, or this machine think of something.
+const order = (path, body, options = {}) => getJSON(path, {
+  ...options, method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' },
+});
+
+export const orderLesson = (lesson) => order('lesson', lesson);
+export const orderLoop = (what, loop) => order('loop', { order: what, loop });
+export const askWhatIf = (whatIf, options) => order('what-if', whatIf, options);
+export const askLessons = () => getJSON(`${server}/setpoint.v1.ClusterService/Lesson`);
+
 export const askServers = () => getJSON('servers');
 export const askLoops = () => question('Loops', {});
 export const askWhy = (object) => question('Why', { kind: object.kind, namespace: object.namespace, name: object.name });

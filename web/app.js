@@ -1,14 +1,15 @@
 // The frame of the page: which view is shown, the field that finds objects, the keys, and what is wrong with the connection.
 
 import { clusterView } from './cluster.js';
-import { el, setText } from './dom.js';
+import { el, say, setText } from './dom.js';
 import { forget, kindOf, link } from './kinds.js';
 import { loopsView } from './loops.js';
 import { objectView } from './object.js';
 import { live, onTrouble, troubles } from './streams.js';
+import { whatIfView } from './whatif.js';
 
 const main = document.getElementById('main'), connection = document.getElementById('connection'), query = document.getElementById('query');
-const views = { cluster: clusterView, loops: loopsView, object: objectView };
+const views = { cluster: clusterView, loops: loopsView, object: objectView, 'what-if': whatIfView };
 let current = null;
 
 // route shows the view of the address: #/VIEW/ARGUMENT/…
@@ -17,6 +18,7 @@ function route() {
   const chosen = Object.hasOwn(views, name) ? name : 'cluster';
   const cameFromLink = current !== null;
   current?.end();
+  say('');
   main.className = chosen;
   current = views[chosen](main, rest);
   document.title = `${chosen === 'object' && rest[2] ? `${rest[0]}/${rest[2]}` : chosen} · Setpoint`;
@@ -59,7 +61,7 @@ function paintConnection() {
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches('input:not([type=range]), textarea')) return;
   if (event.key === '/') { event.preventDefault(); query.focus(); return; }
-  const view = { 1: 'cluster', 2: 'loops', 3: 'object' }[event.key];
+  const view = { 1: 'cluster', 2: 'loops', 3: 'object', 4: 'what-if' }[event.key];
   if (view) location.hash = `#/${view}`;
   else current?.keys[event.key]?.();
 });

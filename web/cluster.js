@@ -1,8 +1,9 @@
 // The cluster: its servers, its nodes and their pods, now or at a time that was.
 
 import { askServers } from './api.js';
-import { el, everyFrame, setText, show } from './dom.js';
+import { el, everyFrame, inPlace, setText, show } from './dom.js';
 import { about, newGrid, states } from './grid.js';
+import { clockBar, offered, partButtons } from './lessons.js';
 import { newSlider } from './past.js';
 import { every, follow, setLive } from './streams.js';
 
@@ -13,7 +14,8 @@ export function clusterView(main) {
   const legend = el('ul', { className: 'legend', 'aria-label': 'Pods by state' });
   const line = el('p', { className: 'detail' }, 'Point at a pod, or move to one with Tab and the arrow keys.');
   const grid = newGrid((pod, key) => setText(line, pod ? about(pod) : `${key}: there is no such pod ${view.past ? 'then' : 'any more'}`));
-  const view = { past: null, reading: false };
+  const view = { past: null, reading: false, report: null };
+  const clock = el('div');
   const draw = everyFrame(() => {
     const { nodes, pods } = view.past ?? view;
     grid.element.setAttribute('aria-busy', String(view.reading || !view.past && !(nodes.loaded && pods.loaded)));
@@ -22,13 +24,15 @@ export function clusterView(main) {
   });
   const slider = newSlider((past, reading) => { Object.assign(view, { past, reading }); main.classList.toggle('past', !!past); draw(); });
   show(main,
-    el('section', { 'aria-label': 'Servers' }, servers, verdict),
+    el('section', { 'aria-label': 'Servers' }, servers, verdict, clock),
     el('section', { className: 'fill', 'aria-label': 'Nodes and pods' }, slider.element, legend, grid.element, line));
   view.nodes = follow('nodes', '/api/v1/nodes', draw);
   view.pods = follow('pods', '/api/v1/pods', draw);
+  const paint = () => { if (view.report) paintServers(servers, clock, view.report, offered(paint)); };
   const endStatus = every(statusInterval, 'servers', askServers, (report) => {
     if (report.servers.some((s) => s.status)) setLive('servers');
-    paintServers(servers, report);
+    view.report = report;
+    paint();
     setText(verdict, report.verdict.text);
     verdict.className = report.verdict.personNeeded ? 'trouble' : '';
     slider.reach(report.servers.map((s) => s.status?.history?.since).filter(Boolean).sort()[0]);
@@ -49,12 +53,18 @@ function paintLegend(legend, nodes, pods) {
 
 const columns = ['Server', 'Role', 'Term', 'Applied', 'Lag', 'Revision', 'Log', 'Free disk', 'Sync p99'];
 
-function paintServers(parent, report) {
+function paintServers(parent, clock, report, takes) {
+  if (takes.clock !== clock.hasChildNodes()) show(clock, takes.clock && clockBar());
   const newest = Math.max(...report.servers.map((s) => s.status?.applied ?? 0));
   const leader = report.servers.map((s) => s.status).filter((s) => s?.leader).sort((a, b) => b.term - a.term)[0]?.leader;
-  show(parent, el('table', {},
-    el('thead', {}, el('tr', {}, columns.map((c, i) => el('th', { scope: 'col', className: i > 1 ? 'number' : '' }, c)))),
-    el('tbody', {}, report.servers.map((s) => serverRow(s, leader, newest)))));
+  inPlace(parent, el('table', {},
+    el('thead', {}, el('tr', {}, columns.map((c, i) => el('th', { scope: 'col', className: i > 1 ? 'number' : '' }, c)),
+      takes.lessons && el('th', { scope: 'col' }, 'Lessons'))),
+    el('tbody', {}, report.servers.map((s) => {
+      const row = serverRow(s, leader, newest);
+      if (takes.lessons) row.append(el('td', {}, partButtons('server', s.status?.name ?? s.name)));
+      return row;
+    }))));
 }
 
 function serverRow({ name, status, error }, leader, newest) {

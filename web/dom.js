@@ -14,6 +14,13 @@ export function el(name, properties = {}, ...children) {
   return made;
 }
 
+// inPlace replaces what an element contains; a button that had the focus has it again, found by its data-key.
+export function inPlace(parent, ...children) {
+  const key = parent.contains(document.activeElement) && document.activeElement.dataset.key;
+  show(parent, ...children);
+  if (key) parent.querySelector(`button[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+}
+
 // show replaces what an element contains.
 export function show(parent, ...children) {
   parent.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
@@ -34,9 +41,25 @@ export function everyFrame(draw) {
   };
 }
 
+// say tells what has come of what somebody did.
+export function say(text, isTrouble = false) {
+  const said = document.getElementById('said');
+  said.className = isTrouble ? 'trouble' : '';
+  setText(said, text);
+}
+
+// now is the cluster's time, in milliseconds: that of this machine, unless the cluster has a clock of its own that was moved.
+let ahead = 0;
+const slack = 60_000; // two machines' clocks differ a little
+export const now = () => Date.now() + ahead;
+export function setNow(time) {
+  const differs = new Date(time) - Date.now();
+  ahead = Math.abs(differs) > slack ? differs : 0;
+}
+
 // ago says how long a time is past.
-export function ago(time, now = Date.now()) {
-  const seconds = Math.max(0, Math.round((now - new Date(time)) / 1000));
+export function ago(time) {
+  const seconds = Math.max(0, Math.round((now() - new Date(time)) / 1000));
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
@@ -46,7 +69,7 @@ export function ago(time, now = Date.now()) {
 // clock shows a time of day with seconds, with its date if that is not today.
 export function clock(time) {
   const at = new Date(time);
-  const today = at.toDateString() === new Date().toDateString();
+  const today = at.toDateString() === new Date(now()).toDateString();
   return (today ? '' : at.toLocaleDateString() + ' ') + at.toLocaleTimeString([], { hour12: false });
 }
 
@@ -57,7 +80,7 @@ export function showAgain(parent, ...children) {
   const focused = parent.contains(document.activeElement) ? placeOf(document.activeElement) : null;
   show(parent, ...children);
   parent.querySelectorAll('details').forEach((d) => { d.open = open.get(d.dataset.key) ?? d.open; });
-  if (focused) [...parent.querySelectorAll('a, summary')].find((e) => placeOf(e) === focused)?.focus({ preventScroll: true });
+  if (focused) [...parent.querySelectorAll('a, summary, button')].find((e) => placeOf(e) === focused)?.focus({ preventScroll: true });
 }
 
 const placeOf = (e) => `${e.closest('[data-key]')?.dataset.key} ${e.getAttribute('href')}`;

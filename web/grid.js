@@ -121,7 +121,7 @@ function paintRow(grid, at) {
 }
 
 // The parts of servers are shown as pods of nodes that do not exist.
-const partsOf = /^(.*)\.servers\.setpoint\.local$/;
+export const partsOf = /^(.*)\.servers\.setpoint\.local$/;
 
 function paintLabel(label, name, count, node) {
   if (name === null) { label.className = 'label more'; return setText(label, ''); }

@@ -2,13 +2,15 @@
 
 import { difference, followActions, newLog, parse } from './actions.js';
 import { askLoops } from './api.js';
-import { ago, clock, el, everyFrame, setText, show } from './dom.js';
+import { ago, clock, el, everyFrame, inPlace, setText, show } from './dom.js';
 import { kindOf, link } from './kinds.js';
+import { loopButtons, offered } from './lessons.js';
 import { every, setLive, setTrouble } from './streams.js';
 
 const reportInterval = 2_000; // milliseconds
 const loopsInterval = 500; // milliseconds between two drawings of the loops
 const keptMax = 2_000, shownMax = 150; // actions
+const columns = ['Loop', 'Wanted', 'Observed', 'Difference', 'Act', 'When', 'Waiting', 'Working', 'Passes/s', 'Idle/s', 'Writes/min', 'Failing', 'Held'];
 const parts = ['kube-controller-manager', 'kube-scheduler'];
 
 export function loopsView(main) {
@@ -19,18 +21,21 @@ export function loopsView(main) {
   };
   const draw = everyFrame(() => paint(view, draw));
   const stopHolding = hold(view, draw);
-  view.loops.addEventListener('click', (event) => choose(view, event.target.closest('button'), draw));
-  const pause = el('button', { type: 'button', 'aria-keyshortcuts': 'p', onclick: () => togglePause(view, pause, draw) }, 'Pause');
+  view.loops.addEventListener('click', (event) => choose(view, event.target.closest('button[data-loop]'), draw));
+  view.again = () => { view.drawnAt = 0; draw(); };
+  const pause = el('button', { type: 'button', 'aria-keyshortcuts': 'p', onclick: () => togglePause(view, pause, draw) }, 'Hold still');
   const filter = el('input', {
     type: 'search', id: 'filter', placeholder: 'default/web', spellcheck: false, oninput: () => { view.text = filter.value; draw(); },
   });
   show(main,
     el('section', { 'aria-label': 'Loops', className: 'half scroll' }, view.head, table(
-      ['Loop', 'Wanted', 'Observed', 'Difference', 'Act', 'When', 'Waiting', 'Working', 'Passes/s', 'Idle/s', 'Writes/min', 'Failing', 'Last error'], view.loops)),
+      columns, view.loops)),
     el('section', { 'aria-label': 'Acts', className: 'half scroll' },
       el('div', { className: 'bar' }, el('label', { for: 'filter' }, 'Only acts with'), filter, pause, view.count),
       table(['Time', 'Loop', 'About', 'Wanted', 'Observed', 'Difference', 'Act', 'Took', 'Because of'], view.acts)));
-  const end = every(reportInterval, 'loops', askLoops, (report) => { setLive('loops'); takeReport(view, report, draw); });
+  const take = (report) => { setLive('loops'); takeReport(view, report, draw); };
+  const end = every(reportInterval, 'loops', askLoops, take);
+  view.ask = () => askLoops().then(take, () => {}); // what is wrong is said at the next turn
   return {
     end() { end(); stopHolding(); clearTimeout(view.timer); view.ends.forEach((e) => e()); setTrouble('no leader', ''); },
     keys: { p: () => pause.click() },
@@ -110,8 +115,9 @@ function digest(view) {
 
 function paintLoops(view) {
   const loops = [...(view.report?.loops ?? [])].sort(troublesFirst(view));
+  const takes = offered(view.again);
   const focused = document.activeElement?.dataset?.loop;
-  show(view.loops, loops.map((loop) => loopRow(view, loop)));
+  inPlace(view.loops, loops.flatMap((loop) => loopRows(view, loop, takes.lessons)));
   if (focused) view.loops.querySelector(`[data-loop="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
@@ -121,18 +127,21 @@ const troublesFirst = (view) => (a, b) => (b.paused ?? false) - (a.paused ?? fal
   b.depth - a.depth || view.last.has(b.loop) - view.last.has(a.loop) ||
   a.loop.localeCompare(b.loop) || a.queue.localeCompare(b.queue);
 
-function loopRow(view, loop) {
+// loopRows are a loop's, and a second one for what it cannot do, which is as long as it is.
+function loopRows(view, loop, lessons) {
   const last = view.last.get(loop.loop), chosen = view.chosen === loop.loop;
   const name = el('button', { type: 'button', className: 'plain', title: loop.queue, 'aria-pressed': String(chosen) },
     (loop.loop === loop.queue || loop.loop === `${loop.queue}-controller` ? loop.loop : `${loop.loop} · ${loop.queue}`) + (loop.paused ? ' (paused)' : ''));
   name.dataset.loop = `${loop.loop}/${loop.queue}`;
   const failing = loop.failing?.length ?? 0;
-  return el('tr', { className: `${chosen ? 'chosen' : ''} ${failing || loop.circles?.length ? 'trouble' : ''}` },
+  const className = `${chosen ? 'chosen' : ''} ${failing || loop.circles?.length ? 'trouble' : ''}`;
+  const wrong = loop.circles?.length ? `writes ${loop.circles[0].object} in circles` : loop.lastError?.error;
+  return [el('tr', { className },
     el('th', { scope: 'row' }, name), gap(last),
     el('td', { className: 'long', title: last?.done ?? '' }, last ? last.done : ''), el('td', {}, last ? `${ago(last.at)} ago` : ''),
     [loop.depth, loop.working, aSecond(view, loop, 'passes'), aSecond(view, loop, 'idle'), loop.writesPerMinute, failing].map((n) => el('td', { className: 'number' }, String(n))),
-    el('td', { className: 'short', title: loop.lastError?.error ?? '' },
-      loop.circles?.length ? `writes ${loop.circles[0].object} in circles` : loop.lastError ? loop.lastError.error : ''));
+    el('td', {}, lessons && loopButtons(loop, view.ask))),
+  wrong && el('tr', { className: `${className} wrong` }, el('td', { colspan: columns.length }, `Last error: ${wrong}`))];
 }
 
 // aSecond is how many passes of the loop ended a second since the report before; idle ones have found nothing to do.
@@ -154,7 +163,7 @@ function paintActs(view) {
   }
   const from = view.paused ?? view.lines;
   const fits = from.filter((a) => (!view.chosen || a.loop === view.chosen) && (!view.text || about(a).includes(view.text)));
-  setText(view.count, `${fits.length} acts${view.missed ? `, ${view.missed} more were too many to show` : ''}${view.paused ? ', paused' : ''}`);
+  setText(view.count, `${fits.length} acts${view.missed ? `, ${view.missed} more were too many to show` : ''}${view.paused ? ', held still' : ''}`);
   const shown = fits.slice(-shownMax).reverse();
   if (shown[0] === view.newest && shown.length === view.acts.children.length && shown.at(-1) === view.oldest) return;
   [view.newest, view.oldest] = [shown[0], shown.at(-1)];
@@ -165,7 +174,7 @@ const about = (a) => a.note ?? [a.loop, a.object, a.done, a.because].join(' ');
 
 function togglePause(view, button, draw) {
   view.paused = view.paused ? null : [...view.lines];
-  setText(button, view.paused ? 'Go on' : 'Pause');
+  setText(button, view.paused ? 'Go on' : 'Hold still');
   button.setAttribute('aria-pressed', String(!!view.paused));
   draw();
 }

@@ -3,6 +3,7 @@
 import { askHistory, askWhy, getJSON, server } from './api.js';
 import { ago, clock, el, show, showAgain } from './dom.js';
 import { kindOf, link, listPath } from './kinds.js';
+import { offered, partButtons } from './lessons.js';
 import { every, follow, setLive, setTrouble } from './streams.js';
 
 // refreshInterval is the least time between two readings, however often the object changes; without an answer it doubles up to waitLongest.
@@ -58,11 +59,20 @@ async function begin(view, word) {
   if (view.ended) return;
   setLive('object');
   if (view.kind.namespaced && !view.namespace) view.namespace = 'default';
-  view.parts = { head: el('section'), owners: el('section'), conditions: el('section'), why: el('section'), history: el('section') };
+  view.parts = { head: el('section'), lessons: el('p'), owners: el('section'), conditions: el('section'), why: el('section'), history: el('section') };
   show(view.main, el('div', { className: 'scroll fill' }, Object.values(view.parts)));
+  lessons(view);
   refresh(view);
   if (view.kind.resource === 'secrets' && !view.kind.group) return; // the door shows none
   view.table = follow('object', listPath(view.kind, view.namespace), () => later(view), `metadata.name=${view.name}`);
+}
+
+// lessons offers to kill and heal a node or a pod of a cluster to learn on.
+function lessons(view) {
+  const { parts, kind, namespace, name } = view;
+  const part = kind.group ? null : { nodes: 'node', pods: 'pod' }[kind.resource];
+  const takes = part && offered(() => lessons(view)).lessons;
+  show(parts.lessons, takes && partButtons(part, part === 'pod' ? `${namespace}/${name}` : name));
 }
 
 // later reads all of it again, soon.

@@ -1,7 +1,7 @@
 // The slider over time. Nodes and pods of a time are read as the servers' history has them: lists at exactly the revision of that time.
 
 import { askMoment, listAll } from './api.js';
-import { ago, clock, el, setText } from './dom.js';
+import { ago, clock, el, now as nowThere, setText } from './dom.js';
 import { keyOf, slim } from './slim.js';
 
 const second = 1000, step = 10;
@@ -29,7 +29,7 @@ function reach(slider, since) {
   const { range } = slider;
   if (!since || !isNow(slider) || range.matches(':active')) return;
   slider.origin = Math.ceil(new Date(since) / second);
-  range.max = Math.max(0, Math.floor(Date.now() / second) - slider.origin);
+  range.max = Math.max(0, Math.floor(nowThere() / second) - slider.origin);
   range.value = range.max;
   range.setAttribute('aria-valuetext', 'now');
 }

@@ -6,11 +6,13 @@ import (
 
 	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/ui"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/whatif"
 )
 
 func newUI() *cobra.Command {
 	shell := &ui.Shell{
-		KubeconfigUsage: kubeconfigUsage, Finish: withSources, Servers: serversOf, Mistake: func(err error) error { return usageError{err} },
+		KubeconfigUsage: kubeconfigUsage, Finish: withSources, Servers: serversOf, WhatIf: whatif.AskInJSON,
+		Mistake: func(err error) error { return usageError{err} },
 	}
 	return shell.Command()
 }

@@ -105,6 +105,7 @@ func (a *Admin) Services() []apiserver.Service {
 func Questions() map[string]string {
 	return map[string]string{
 		loopsPath: http.MethodPost, whyPath: http.MethodPost, historyPath: http.MethodGet, momentPath: http.MethodGet,
+		lessonPath: http.MethodGet,
 	}
 }
 

@@ -50,6 +50,28 @@ type Lessons interface {
 	Heal(ctx context.Context, part, name string) error
 	// Advance lets time pass for the cluster alone, up to AdvanceMax.
 	Advance(ctx context.Context, d time.Duration) error
+	// NoClock is why Advance refuses this cluster whatever it is asked, nil if it does not.
+	NoClock() error
+}
+
+// LessonsOffer says which lessons a cluster takes, so that a page offers no other.
+type LessonsOffer struct {
+	// Refused is why nothing is killed in this cluster, and no loop held; empty: it takes lessons.
+	Refused string `json:"refused,omitempty"`
+	// NoClock is why its clock is not moved; empty: it is.
+	NoClock string `json:"noClock,omitempty"`
+	// Now is the cluster's time.
+	Now time.Time `json:"now"`
+}
+
+func (a *Admin) offer() LessonsOffer {
+	offer := LessonsOffer{Now: a.config.Storage.Now()}
+	if a.config.Lessons == nil {
+		offer.Refused, offer.NoClock = errNotToLearn.Error(), errNotToLearn.Error()
+	} else if err := a.config.Lessons.NoClock(); err != nil {
+		offer.NoClock = err.Error()
+	}
+	return offer
 }
 
 // LessonOrder breaks or mends a part of the cluster, or moves its clock.
@@ -80,7 +102,13 @@ func (o *LessonOrder) Validate() error {
 	return nil
 }
 
+// serveLesson carries out an order, or tells what may be ordered.
 func (a *Admin) serveLesson(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(a.offer()) // the client is gone if this fails
+		return
+	}
 	var order LessonOrder
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, changeBodyBytes))
 	decoder.DisallowUnknownFields()

@@ -3,11 +3,17 @@ package ui
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -79,4 +85,39 @@ func (c *cluster) setpoint(args ...string) string {
 		c.t.Fatalf("setpoint %v: %v\n%s", args, err, out)
 	}
 	return string(out)
+}
+
+// ownTime starts a cluster in memory, which has a clock of its own, and the page of it; all ends with the test.
+func ownTime(t *testing.T) *cluster {
+	dir := t.TempDir()
+	c := &cluster{t: t, binary: os.Getenv("SETPOINT"), kubeconfig: filepath.Join(dir, "kubeconfig")}
+	socket := filepath.Join(dir, "s")
+	_, c.stop = c.start(regexp.MustCompile(`(curl)`), "testserver", "--socket", socket)
+	test := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	made := struct{ Cluster string }{}
+	answered(t, test, "POST", "/clusters", `{"nodes": 2}`, func(answer io.Reader) error { return json.NewDecoder(answer).Decode(&made) })
+	answered(t, test, "GET", "/clusters/"+made.Cluster+"/kubeconfig", "", func(answer io.Reader) error {
+		text, err := io.ReadAll(answer)
+		return errors.Join(err, os.WriteFile(c.kubeconfig, text, 0o600))
+	})
+	c.page, _ = c.start(regexp.MustCompile(`^ +(http://\S+)`), "ui", "--kubeconfig", c.kubeconfig)
+	return c
+}
+
+func answered(t *testing.T, client *http.Client, method, path, body string, read func(io.Reader) error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://test"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := read(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s, %v", method, path, response.Status, err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -89,6 +90,16 @@ func (p *page) sees(selector string, texts ...string) {
 	for _, text := range texts {
 		p.eventually(text+" in "+selector, "document.querySelector("+quoted(selector)+")?.textContent.includes("+quoted(text)+")")
 	}
+}
+
+// dark has the system ask for dark colours, or not.
+func (p *page) dark(is bool) {
+	p.t.Helper()
+	scheme := "light"
+	if is {
+		scheme = "dark"
+	}
+	p.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 
 func (p *page) text(selector string) (text string) {

@@ -22,7 +22,8 @@ func TestPage(t *testing.T) {
 		see  func(*testing.T, *cluster, *page)
 	}{
 		{"servers", servers}, {"nodes and pods", nodesAndPods}, {"an object", object}, {"a loop", loop}, {"a held loop", heldLoop}, {"the slider", slider},
-		{"keys", keys}, {"a server that dies", serverDies},
+		{"keys", keys}, {"what if", whatIf}, {"buttons of loops", loopButtons}, {"buttons of a pod", podButtons}, {"buttons of a node", nodeButtons},
+		{"buttons of servers", serverButtons}, {"a server that dies", serverDies},
 	} {
 		if !t.Run(view.name, func(t *testing.T) { view.see(t, c, p.of(t)) }) {
 			return
@@ -113,7 +114,7 @@ func podsOf(cells string) string {
 
 // keys: the views without a pointer.
 func keys(_ *testing.T, _ *cluster, p *page) {
-	for _, at := range []struct{ key, view string }{{"2", "loops"}, {"3", "object"}, {"1", "cluster"}} {
+	for _, at := range []struct{ key, view string }{{"2", "loops"}, {"3", "object"}, {"4", "what-if"}, {"1", "cluster"}} {
 		p.do(chromedp.KeyEvent(at.key))
 		p.eventually("the view "+at.view, `document.querySelector('main').className.split(' ').includes('`+at.view+`')`)
 	}

@@ -38,6 +38,8 @@ type Shell struct {
 	Finish func(cmd *cobra.Command) *cobra.Command
 	// Servers are how to reach each server of the kubeconfig's cluster, by the name of its context, the current one first.
 	Servers func(kubeconfig string) ([]Server, error)
+	// WhatIf answers a question in JSON with what may be encoded as JSON, or refuses. It asks one server after the other.
+	WhatIf func(ctx context.Context, servers []*rest.Config, question []byte) (any, error)
 	// Mistake is an error of the command line.
 	Mistake func(error) error
 }
@@ -57,7 +59,8 @@ func (s *Shell) Command() *cobra.Command {
 		Long: "Serve a page that shows servers, nodes and pods, what each control loop wants, sees and does, and an object with its owners,\n" +
 			"causes and history. A slider shows the cluster as it was.\n\n" +
 			"It listens on 127.0.0.1 only, and asks the servers with the kubeconfig's credentials, as 'kubectl proxy' does. The address has\n" +
-			"a secret, which is another one at each start. Nothing can be changed through it, and it passes on no values of Secrets.",
+			"a secret, which is another one at each start. Nothing can be changed through it but a cluster to learn on, as 'setpoint dev' runs:\n" +
+			"its nodes, servers and pods can be killed and healed, its loops held, its clock moved. It passes on no values of Secrets.",
 		Example: "  setpoint ui\n  setpoint ui --port 8700 --kubeconfig admin.kubeconfig",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", s.KubeconfigUsage)
@@ -70,20 +73,20 @@ func (s *Shell) Command() *cobra.Command {
 		if err := servers.read(); err != nil {
 			return err
 		}
-		return serve(cmd.Context(), cmd.OutOrStdout(), port, servers)
+		return serve(cmd.Context(), cmd.OutOrStdout(), port, servers, s.WhatIf)
 	}
 	return s.Finish(cmd)
 }
 
 // serve serves the page until ctx ends.
-func serve(ctx context.Context, out io.Writer, port int, servers *servers) error {
+func serve(ctx context.Context, out io.Writer, port int, servers *servers, whatIf asker) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("%w: choose another --port, or 0 for a free one", err)
 	}
 	secret := rand.Text()
 	server := &http.Server{
-		Handler: newDoor(secret, servers), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
+		Handler: newDoor(secret, servers, whatIf), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // browsers that went away
 	}

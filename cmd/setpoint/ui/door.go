@@ -30,10 +30,11 @@ type door struct {
 	servers *servers
 	files   http.Handler
 	api     http.Handler
+	orders  orders
 }
 
-func newDoor(secret string, servers *servers) http.Handler {
-	d := &door{secret: secret, servers: servers, files: http.FileServerFS(web.Files)}
+func newDoor(secret string, servers *servers, whatIf asker) http.Handler {
+	d := &door{secret: secret, servers: servers, files: http.FileServerFS(web.Files), orders: orders{servers: servers, whatIf: whatIf}}
 	d.api = &httputil.ReverseProxy{
 		Rewrite: onward, Transport: servers, FlushInterval: -1, ModifyResponse: plainly, ErrorHandler: noAnswer,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the page says it
@@ -53,6 +54,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case isAPI:
 		d.ask(w, r, "/"+asked)
+	case d.orders.has(within):
+		d.orders.serve(w, r, within)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		refusal{http.StatusMethodNotAllowed, "want GET"}.say(w)
 	case within == "":

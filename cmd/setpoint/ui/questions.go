@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
-// reads are the verbs that pass: nothing is changed through the page, so nothing can be made to be changed by whoever gets in.
+// reads are the verbs that pass: no object is changed through the page, so none can be made to be changed by whoever gets in.
 var reads = []string{"get", "list", "watch"}
 
 // mayBeAsked judges what is asked of a server; r's path is the server's. Reads of objects and of what there is pass, logs, and the

@@ -129,6 +129,16 @@ func (s *servers) configs() (map[string]*rest.Config, error) {
 	return configs, err
 }
 
+// inOrder are those of the servers, the one that is asked first before the others.
+func (s *servers) inOrder() ([]*rest.Config, error) {
+	all, err := s.known()
+	configs := make([]*rest.Config, 0, len(all))
+	for _, server := range all {
+		configs = append(configs, server.Config)
+	}
+	return configs, err
+}
+
 // RoundTrip implements http.RoundTripper. Of the request's URL the host is chosen here. If no server can serve now, the last that says so
 // is the answer.
 func (s *servers) RoundTrip(r *http.Request) (*http.Response, error) {

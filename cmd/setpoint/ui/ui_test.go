@@ -60,7 +60,7 @@ func doorTo(t *testing.T, urls ...string) http.Handler {
 	if err := servers.read(); err != nil {
 		t.Fatal(err)
 	}
-	return newDoor(secret, servers)
+	return newDoor(secret, servers, nil)
 }
 
 func newRequest(method, path, body string) *http.Request {
@@ -146,41 +146,44 @@ func TestWhatMayBeAsked(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		"what there is":          {"GET", "/apis", 200},
-		"a version":              {"GET", "/apis/apps/v1", 200},
-		"a list":                 {"GET", "/apis/apps/v1/deployments", 200},
-		"a watch":                {"GET", pods + "?watch=true", 200},
-		"an object":              {"GET", pods + "/b", 200},
-		"a name with a colon":    {"GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", 200},
-		"a log":                  {"GET", pods + "/b/log?follow=true", 200},
-		"why":                    {"POST", "/setpoint.v1.ClusterService/Why", 200},
-		"history":                {"GET", "/setpoint.v1.ClusterService/History?kind=pod&name=b", 200},
-		"why by GET":             {"GET", "/setpoint.v1.ClusterService/Why", 405},
-		"history by POST":        {"POST", "/setpoint.v1.ClusterService/History", 405},
-		"a change of servers":    {"POST", "/setpoint.v1.ClusterService/Change", 405},
-		"a backup":               {"GET", "/setpoint.v1.ClusterService/Backup", 404},
-		"create":                 {"POST", pods, 405},
-		"replace":                {"PUT", pods + "/b", 405},
-		"patch":                  {"PATCH", pods + "/b", 405},
-		"delete":                 {"DELETE", pods + "/b", 405},
-		"delete all":             {"DELETE", pods, 405},
-		"preflight":              {"OPTIONS", pods, 405},
-		"evict":                  {"POST", pods + "/b/eviction", 405},
-		"a review":               {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 405},
-		"exec":                   {"GET", pods + "/b/exec?command=sh", 403},
-		"attach":                 {"GET", pods + "/b/attach", 403},
-		"a port of a pod":        {"GET", pods + "/b/portforward", 403},
-		"a page of a pod":        {"GET", pods + "/b/proxy/index.html", 403},
-		"a page of a node":       {"GET", "/api/v1/nodes/n/proxy/logs/", 403},
-		"a page, the old way":    {"GET", "/api/v1/proxy/namespaces/a/pods/b", 403},
-		"a subresource":          {"GET", "/apis/apps/v1/namespaces/a/deployments/b/scale", 403},
-		"Secrets":                {"GET", "/api/v1/secrets", 403},
-		"a Secret":               {"GET", "/api/v1/namespaces/a/secrets/b", 403},
-		"a Secret, escaped":      {"GET", "/api/v1/namespaces/a%2Fsecrets%2Fb", 403},
-		"a Secret, the old way":  {"GET", "/api/v1/watch/namespaces/a/secrets/b", 403},
-		"metrics":                {"GET", "/metrics", 404},
-		"profiles":               {"GET", "/debug/pprof/heap", 404},
-		"a door between servers": {"POST", "/setpoint.v1.ClusterService/Status", 405},
+		"what there is":           {"GET", "/apis", 200},
+		"a version":               {"GET", "/apis/apps/v1", 200},
+		"a list":                  {"GET", "/apis/apps/v1/deployments", 200},
+		"a watch":                 {"GET", pods + "?watch=true", 200},
+		"an object":               {"GET", pods + "/b", 200},
+		"a name with a colon":     {"GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", 200},
+		"a log":                   {"GET", pods + "/b/log?follow=true", 200},
+		"why":                     {"POST", "/setpoint.v1.ClusterService/Why", 200},
+		"history":                 {"GET", "/setpoint.v1.ClusterService/History?kind=pod&name=b", 200},
+		"which lessons":           {"GET", "/setpoint.v1.ClusterService/Lesson", 200},
+		"a lesson, past the page": {"POST", "/setpoint.v1.ClusterService/Lesson", 405},
+		"a loop, past the page":   {"POST", "/setpoint.v1.ClusterService/Pace", 405},
+		"why by GET":              {"GET", "/setpoint.v1.ClusterService/Why", 405},
+		"history by POST":         {"POST", "/setpoint.v1.ClusterService/History", 405},
+		"a change of servers":     {"POST", "/setpoint.v1.ClusterService/Change", 405},
+		"a backup":                {"GET", "/setpoint.v1.ClusterService/Backup", 404},
+		"create":                  {"POST", pods, 405},
+		"replace":                 {"PUT", pods + "/b", 405},
+		"patch":                   {"PATCH", pods + "/b", 405},
+		"delete":                  {"DELETE", pods + "/b", 405},
+		"delete all":              {"DELETE", pods, 405},
+		"preflight":               {"OPTIONS", pods, 405},
+		"evict":                   {"POST", pods + "/b/eviction", 405},
+		"a review":                {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", 405},
+		"exec":                    {"GET", pods + "/b/exec?command=sh", 403},
+		"attach":                  {"GET", pods + "/b/attach", 403},
+		"a port of a pod":         {"GET", pods + "/b/portforward", 403},
+		"a page of a pod":         {"GET", pods + "/b/proxy/index.html", 403},
+		"a page of a node":        {"GET", "/api/v1/nodes/n/proxy/logs/", 403},
+		"a page, the old way":     {"GET", "/api/v1/proxy/namespaces/a/pods/b", 403},
+		"a subresource":           {"GET", "/apis/apps/v1/namespaces/a/deployments/b/scale", 403},
+		"Secrets":                 {"GET", "/api/v1/secrets", 403},
+		"a Secret":                {"GET", "/api/v1/namespaces/a/secrets/b", 403},
+		"a Secret, escaped":       {"GET", "/api/v1/namespaces/a%2Fsecrets%2Fb", 403},
+		"a Secret, the old way":   {"GET", "/api/v1/watch/namespaces/a/secrets/b", 403},
+		"metrics":                 {"GET", "/metrics", 404},
+		"profiles":                {"GET", "/debug/pprof/heap", 404},
+		"a door between servers":  {"POST", "/setpoint.v1.ClusterService/Status", 405},
 	} {
 		c.asked = nil
 		w := ask(door, q.method, "/SECRET/server"+q.path, "")
@@ -294,7 +297,7 @@ func TestAServerThatHangs(t *testing.T) {
 			s.all = append(s.all, reached{Server{Name: name}, &url.URL{}, transport})
 		}
 		s.current = "hangs"
-		door, begin := newDoor(secret, s), time.Now()
+		door, begin := newDoor(secret, s, nil), time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		door.ServeHTTP(httptest.NewRecorder(), newRequest("GET", "/SECRET/server/api/v1/namespaces/a/pods/b/log", "").WithContext(ctx))
@@ -324,7 +327,7 @@ func TestWhoeverLeaves(t *testing.T) {
 	if err := s.read(); err != nil {
 		t.Fatal(err)
 	}
-	door := newDoor(secret, s)
+	door := newDoor(secret, s, nil)
 	first.Close()
 	ask(door, "GET", "/SECRET/server/version", "")
 	gone, cancel := context.WithCancel(t.Context())
@@ -355,7 +358,7 @@ func TestCredentialsThatEnded(t *testing.T) {
 	if err := s.read(); err != nil {
 		t.Fatal(err)
 	}
-	door := newDoor(secret, s)
+	door := newDoor(secret, s, nil)
 	asked := func(want string) {
 		t.Helper()
 		s.asOf = s.asOf.Add(-rereadInterval)
@@ -401,7 +404,7 @@ func TestThePageAsksWhatPasses(t *testing.T) {
 	for _, found := range regexp.MustCompile(`question\('([A-Z]\w+)'`).FindAllSubmatch(text, -1) {
 		asked["/setpoint.v1.ClusterService/"+string(found[1])] = http.MethodPost
 	}
-	for _, found := range regexp.MustCompile(`getJSON\(.\$\{server\}(/setpoint\.v1\.ClusterService/\w+)\?`).FindAllSubmatch(text, -1) {
+	for _, found := range regexp.MustCompile(`getJSON\(.\$\{server\}(/setpoint\.v1\.ClusterService/\w+)[?\x60]`).FindAllSubmatch(text, -1) {
 		asked[string(found[1])] = http.MethodGet
 	}
 	for path, method := range admin.Questions() {

@@ -31,6 +31,22 @@ type Answer struct {
 	// Due is what is known to come after the time that was looked at.
 	Due    []string `json:"due,omitempty"`
 	Events []Event  `json:"events"`
+	// States are all nodes and pods before and after, if the question wants them.
+	States *States `json:"states,omitempty"`
+}
+
+// States are nodes and pods when the act began, and in the end.
+type States struct {
+	Nodes []NodeStates `json:"nodes"`
+	Now   []Pod        `json:"now"`
+	Then  []Pod        `json:"then"`
+}
+
+// NodeStates is what is the matter with a node before and after, nothing if it is ready.
+type NodeStates struct {
+	Name string `json:"name"`
+	Now  string `json:"now,omitempty"`
+	Then string `json:"then,omitempty"`
 }
 
 // Duration is written as people do.
@@ -49,6 +65,9 @@ type Pod struct {
 	Owner     string `json:"owner,omitempty"`
 	Node      string `json:"node,omitempty"`
 	Ready     bool   `json:"ready"`
+	// Ending is told to end, Over has ended: both in States only.
+	Ending bool `json:"ending,omitempty"`
+	Over   bool `json:"over,omitempty"`
 	// Why are the reasons of one that waits or is not ready.
 	Why []string `json:"why,omitempty"`
 	// Before: that was so before the act.

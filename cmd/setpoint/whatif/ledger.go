@@ -29,15 +29,17 @@ type ledger struct {
 	base, pods map[types.UID]*corev1.Pod
 	owners     map[types.UID]string // of ReplicaSets
 	nodes      map[string]string    // what is the matter with each
-	ready      map[string]map[string]int
-	had        map[string]int // at the end of the step before
-	down       map[string]time.Duration
-	budgets    map[string]*budget
-	answer     *Answer
-	recording  bool
-	moved      time.Duration             // when something changed last
-	taints     map[string][]corev1.Taint // of nodes
-	last       []string                  // of the newest step that changed something
+	// nodesBefore is that when the act began.
+	nodesBefore map[string]string
+	ready       map[string]map[string]int
+	had         map[string]int // at the end of the step before
+	down        map[string]time.Duration
+	budgets     map[string]*budget
+	answer      *Answer
+	recording   bool
+	moved       time.Duration             // when something changed last
+	taints      map[string][]corev1.Taint // of nodes
+	last        []string                  // of the newest step that changed something
 }
 
 // budget is one PodDisruptionBudget.
@@ -103,6 +105,7 @@ func (l *ledger) begin() {
 	for uid, pod := range l.pods {
 		l.base[uid] = pod
 	}
+	l.nodesBefore = maps.Clone(l.nodes)
 	l.recording, l.last = true, nil
 }
 

@@ -18,14 +18,17 @@ const (
 // Question is what is to happen.
 type Question struct {
 	// File is a manifest to apply, "-" standard input; Drain a node; Lose nodes; Scale KIND/NAME=N; Delete KIND/NAME.
-	File, Drain string
-	Lose        []string
-	Scale       string
-	Delete      string
+	File   string   `json:"-"`
+	Drain  string   `json:"drain,omitempty"`
+	Lose   []string `json:"lose,omitempty"`
+	Scale  string   `json:"scale,omitempty"`
+	Delete string   `json:"delete,omitempty"`
 	// Namespace is that of objects without one.
-	Namespace string
+	Namespace string `json:"namespace,omitempty"`
 	// For is how much time passes at most.
-	For time.Duration
+	For time.Duration `json:"-"`
+	// States wants Answer.States.
+	States bool `json:"-"`
 }
 
 var (

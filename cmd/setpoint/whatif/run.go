@@ -89,6 +89,9 @@ func (f *fork) play(ctx context.Context, q Question, stdin io.Reader, answer *An
 		return err
 	}
 	answer.Assumptions = f.copied.assumptions()
+	if q.States {
+		answer.States = l.states()
+	}
 	if answer.Quiet || len(answer.Restless) > 0 {
 		return nil
 	}

@@ -1,0 +1,81 @@
+package whatif
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+var errNoServer = errors.New("no server is known that could be asked")
+
+// AskInJSON is what-if for a page. The question has no file; the answer has States.
+func AskInJSON(ctx context.Context, servers []*rest.Config, question []byte) (any, error) {
+	q := Question{States: true}
+	decoder := json.NewDecoder(bytes.NewReader(question))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&q); err != nil {
+		return nil, err
+	}
+	return askOneOf(ctx, servers, q)
+}
+
+// askOneOf asks one server after the other until one has let the cluster be copied, and what would happen then. A question without a
+// namespace is about the default one, one without a time about the time of the command.
+func askOneOf(ctx context.Context, servers []*rest.Config, q Question) (*Answer, error) {
+	if q.Namespace == "" {
+		q.Namespace = metav1.NamespaceDefault
+	}
+	if q.For == 0 {
+		q.For = forDefault
+	}
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, workMax)
+	defer cancel()
+	failed := errNoServer
+	for _, server := range servers {
+		f, err := open(ctx, server, forkBytesMax)
+		if err == nil {
+			return f.ask(ctx, q, strings.NewReader(""))
+		}
+		if failed = worded(ctx, err); !anotherMay(ctx, err) {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// states are nodes and pods before and after.
+func (l *ledger) states() *States {
+	states := &States{Nodes: []NodeStates{}, Now: l.all(l.base), Then: l.all(l.pods)}
+	for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
+		states.Nodes = append(states.Nodes, NodeStates{Name: name, Now: matter(l.nodesBefore[name]), Then: matter(l.nodes[name])})
+	}
+	return states
+}
+
+// matter is nothing for a node that is ready and takes pods.
+func matter(state string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(state, "is "), "Ready"), ", ")
+}
+
+func (l *ledger) all(pods map[types.UID]*corev1.Pod) []Pod {
+	all := make([]Pod, 0, len(pods))
+	for _, pod := range pods {
+		shown := l.shown(pod)
+		shown.Ending, shown.Over = pod.DeletionTimestamp != nil, over(pod)
+		all = append(all, shown)
+	}
+	slices.SortFunc(all, inOrder)
+	return all
+}
