@@ -61,6 +61,8 @@ type Config struct {
 	Prober apiservice.Prober
 	// Authority signs approved certificate signing requests; zero leaves them to others.
 	Authority certificates.Authority
+	// Begun is called when all controllers have been begun; nil: nobody wants to know.
+	Begun func()
 	// Tokens signs tokens of service accounts that are kept in Secrets; nil leaves them to others.
 	Tokens legacytoken.Tokens
 }

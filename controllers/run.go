@@ -44,6 +44,9 @@ func Run(ctx context.Context, env reconcile.Env, cfg Config) error {
 		own := env
 		wg.Go(func() { keepRunning(ctx, own, c) })
 	}
+	if cfg.Begun != nil {
+		cfg.Begun()
+	}
 	wg.Wait()
 	return nil
 }

@@ -42,6 +42,14 @@ func (s *Server) runLoops(ctx context.Context) {
 	})
 }
 
+// Busy says whether a client of this process waits for an answer of this server, or a loop on it has something to do. While this server
+// leads and its loops have not been begun, they have.
+func (s *Server) Busy() bool {
+	log := s.log.Leadership()
+	begins := log.Leader && s.api.numbers.Term() != log.Term
+	return begins || s.api.door.Busy() || s.api.numbers.Busy(s.config.Pace.Held)
+}
+
 // alive is who says which nodes are alive.
 func (s *Server) alive() nodelifecycle.Liveness {
 	if s.config.Liveness != nil {

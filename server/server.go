@@ -404,9 +404,6 @@ func (s *Server) RESTConfig(u user.Info) *rest.Config { return s.api.door.Config
 // as Memory goes on from there by itself.
 func (s *Server) Fork(ctx context.Context) (*Memory, error) { return s.log.Fork(ctx) }
 
-// Busy says whether a client of this process waits for an answer of this server, or a loop on it has something to do.
-func (s *Server) Busy() bool { return s.api.door.Busy() || s.api.numbers.Busy(s.config.Pace.Held) }
-
 // Changes are what was stored after a revision and is remembered, oldest first.
 func (s *Server) Changes(after uint64) ([]storage.Recorded, error) {
 	events, err := s.log.Since(after)

@@ -181,6 +181,7 @@ func (l *loop[K]) work(ctx context.Context) {
 	for _, feed := range l.cfg.Feeds {
 		wg.Go(func() { feed(ctx, l.queue.Add) })
 	}
+	l.numbers.Started()
 	<-ctx.Done()
 	l.queue.ShutDown()
 	wg.Wait()

@@ -110,6 +110,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	s.queue.numbers.Started()
 	s.log.Info("scheduling begins", "profiles", slices.Sorted(maps.Keys(s.engines)))
 	stopEvents := s.report.recordEvents(ctx, cfg.Numbers, maps.Keys(s.engines))
 	defer stopEvents()

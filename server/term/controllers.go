@@ -108,6 +108,7 @@ func (c *Config) controllersOnce(ctx context.Context, term uint64, pods podnetwo
 			Take:      func(ctx context.Context, token, node string) (string, error) { return take(ctx, client, token, node) },
 		},
 		Tokens: c.Tokens,
+		Begun:  func() { c.Numbers.BeginTerm(term) },
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
@@ -59,6 +61,21 @@ func TestNews(t *testing.T) {
 	}
 }
 
+// TestTheLoopsOfAForkAct from its first step on: a fork has all that a cluster begins with, and so was taken for ready before they did.
+func TestTheLoopsOfAForkAct(t *testing.T) {
+	f := begin(t, 1).fork()
+	if err := f.Advance(t.Context(), stepLength); err != nil {
+		t.Fatal(err)
+	}
+	report, err := admin.FetchLoops(t.Context(), f.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(report.Loops, func(l numbers.Report) bool { return l.Loop == "node-controller" && l.Passes > 0 }) {
+		t.Errorf("nobody has looked at the nodes yet: %d loops act", len(report.Loops))
+	}
+}
+
 // TestWhatIsDue: a fork in which nothing changes for minutes is not quiet while something is known to come.
 func TestWhatIsDue(t *testing.T) {
 	r := begin(t, 2)
@@ -74,7 +91,7 @@ func TestWhatIsDue(t *testing.T) {
 		len(answer.NotReady) > 0 || time.Duration(answer.Lasted) < 3*time.Minute {
 		t.Errorf("pods that start for three minutes: %+v", answer)
 	}
-	slow := strings.Replace(deployment("slow", "v1", 2, 1, false), "replicas:", "minReadySeconds: 300, strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, replicas:", 1)
+	slow := strings.Replace(deployment("slow", "v1", 2, 1), "replicas:", "minReadySeconds: 300, strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, replicas:", 1)
 	r.kubectl("apply", "--filename="+r.file(slow))
 	r.pass(6 * time.Minute)
 	answer := r.asked(q, strings.Replace(slow, "web:v1", "web:v2", 1))
@@ -94,7 +111,7 @@ func TestRefusedPods(t *testing.T) {
 	r := begin(t, 1)
 	r.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted")
 	r.pass(4 * time.Second)
-	answer := r.asked(Question{File: "-"}, deployment("web", "v1", 2, 1, false))
+	answer := r.asked(Question{File: "-"}, deployment("web", "v1", 2, 1))
 	if len(answer.Refused) != 1 || answer.Refused[0].Object != "deployment/web" || !strings.Contains(answer.Refused[0].Said, "violates PodSecurity") {
 		t.Errorf("%+v", answer)
 	}
@@ -103,8 +120,8 @@ func TestRefusedPods(t *testing.T) {
 // TestAPodOfTwoBudgets hinders the eviction of no other pod, and the answer says what hinders it.
 func TestAPodOfTwoBudgets(t *testing.T) {
 	r := begin(t, 2)
-	r.kubectl("apply", "--filename="+r.file(deployment("web", "v1", 2, 1, false), budgetOf("web", 1),
-		strings.Replace(budgetOf("web", 1), "name: web", "name: other", 1), deployment("free", "v1", 2, 1, true)))
+	r.kubectl("apply", "--filename="+r.file(deployment("web", "v1", 2, 1), budgetOf("web", 1),
+		strings.Replace(budgetOf("web", 1), "name: web", "name: other", 1), apart("free")))
 	r.pass(10 * time.Second)
 	answer := r.asked(Question{Drain: "sim-1", For: time.Minute}, "")
 	if len(answer.Budgets) == 0 || answer.Quiet || !slices.ContainsFunc(answer.Ended, func(p Pod) bool { return p.Owner == "deployment/free" }) &&
@@ -138,7 +155,7 @@ func TestWhatAManifestBrings(t *testing.T) {
   {name: w.example.com, failurePolicy: Fail, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "`+outside.URL+`"},
    rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [pods]}]}]}
 ---
-`+deployment("web", "v1", 2, 1, false)+`
+`+deployment("web", "v1", 2, 1)+`
 ---
 {apiVersion: batch/v1, kind: CronJob, metadata: {name: often}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: {spec:
   {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}

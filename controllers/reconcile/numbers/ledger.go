@@ -25,6 +25,7 @@ type Ledger struct {
 
 	mu    sync.Mutex
 	loops map[string]*Loop // by queue
+	term  uint64           // in which the loops were begun last
 }
 
 // OfScheduling is where a scheduler counts; nil if nobody does.
@@ -43,7 +44,25 @@ func (l *Ledger) OfDevices() *Devices {
 	return &l.Devices
 }
 
-// Begin is a loop's turn from now on. What an earlier turn has counted goes on; what waited or failed then does not.
+// BeginTerm says that the loops of a term have been begun, and Term which term that was last.
+func (l *Ledger) BeginTerm(term uint64) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.term = term
+}
+
+// Term is that in which the loops were begun last; 0: none.
+func (l *Ledger) Term() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term
+}
+
+// Begin is a loop's turn from now on, which counts as busy until Started. What an earlier turn has counted goes on; what waited or failed
+// then does not.
 func (l *Ledger) Begin(controller, queue string) *Loop {
 	if l == nil {
 		return nil
@@ -55,7 +74,7 @@ func (l *Ledger) Begin(controller, queue string) *Loop {
 	}
 	series := l.Series()
 	loop := &Loop{
-		controller: controller, queue: queue, acts: true, passes: &l.passes,
+		controller: controller, queue: queue, acts: true, starts: true, passes: &l.passes,
 		waited: series.waited.WithLabelValues(queue), worked: series.worked.WithLabelValues(queue),
 	}
 	if before := l.loops[queue]; before != nil {
@@ -85,8 +104,8 @@ func (l *Ledger) Counts(now time.Time) []Counts {
 	return counts
 }
 
-// Busy says whether a key of any loop waits or is worked on. Keys in backoff do not count, nor those that wait for a loop that begins
-// nothing. Whoever waits for quiet asks it all the time.
+// Busy says whether a loop starts, or a key of one waits or is worked on. Keys in backoff do not count, nor those that wait for a loop that
+// begins nothing. Whoever waits for quiet asks it all the time.
 func (l *Ledger) Busy(held func(queue string) bool) bool {
 	return slices.ContainsFunc(l.unsorted(), func(loop *Loop) bool { return loop.busy(held(loop.queue)) })
 }

@@ -11,8 +11,10 @@ import (
 type Loop struct {
 	controller, queue string
 
-	mu      sync.Mutex
-	acts    bool
+	mu   sync.Mutex
+	acts bool
+	// starts: it does not know yet what there is to do.
+	starts  bool
 	counts  Counts
 	oldest  time.Time // of what waits; zero: nothing does
 	nextID  int
@@ -46,6 +48,16 @@ func (l *Loop) inherit(before *Loop) {
 	l.counts = Counts{Adds: c.Adds, Retries: c.Retries, Circles: c.Circles, Passes: c.Passes, Idle: c.Idle}
 }
 
+// Started says that the loop has read what there is, and begins with that.
+func (l *Loop) Started() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.starts = false
+}
+
 // End says that the loop's turn is over.
 func (l *Loop) End() {
 	if l == nil {
@@ -53,14 +65,14 @@ func (l *Loop) End() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.acts, l.counts.Depth, l.oldest = false, 0, time.Time{}
+	l.acts, l.starts, l.counts.Depth, l.oldest = false, false, 0, time.Time{}
 	l.failing, l.circles, l.slow, l.working = failing{}, circles{}, slowest{}, nil
 }
 
 func (l *Loop) busy(held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.counts.Depth > 0 && !held || len(l.working) > 0
+	return l.starts || l.counts.Depth > 0 && !held || len(l.working) > 0
 }
 
 // Queued counts a key that waits now.
