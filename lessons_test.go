@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,4 +167,79 @@ func overASocket(t *testing.T, cluster *setpoint.Cluster) *rest.Config {
 		t.Fatal(err)
 	}
 	return config
+}
+
+// TestAPauseEndsWithItsTerm: the loops of the next leader go on, and whoever steps one is told that it is not paused.
+func TestAPauseEndsWithItsTerm(t *testing.T) {
+	cluster, err := setpoint.Start(t.Context(), setpoint.Config{InMemory: true, SimulatedNodes: 1, Replicas: 3, Lessons: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	if err := cluster.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config, err := cluster.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pause := func() (answer admin.PaceAnswer, err error) {
+		return admin.OrderPace(t.Context(), config, admin.PaceOrder{Order: admin.PauseLoop, Loop: "deployment"})
+	}
+	eventually(t, "a leader whose loops act", func() bool { _, err := pause(); return err == nil })
+	paused, err := pause()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := kubernetes.NewForConfigOrDie(config)
+	labels := map[string]string{"app": "held"}
+	_, err = client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "held"},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := func() int {
+		list, err := client.AppsV1().ReplicaSets("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return -1 // there may be no leader
+		}
+		return len(list.Items)
+	}
+	if err := cluster.Advance(t.Context(), time.Minute); err != nil || sets() != 0 {
+		t.Fatalf("a paused loop has made %d ReplicaSets, %v", sets(), err)
+	}
+	if err := cluster.CrashServer(paused.Server); err != nil {
+		t.Fatal(err)
+	}
+	if config, err = cluster.RESTConfig(); err != nil { // of a server that runs
+		t.Fatal(err)
+	}
+	client = kubernetes.NewForConfigOrDie(config)
+	eventually(t, "what waited is done by the next leader", func() bool { return sets() == 1 })
+	report, err := admin.FetchLoops(t.Context(), config)
+	if err != nil || report.Server == paused.Server {
+		t.Fatalf("%s leads, %v", report.Server, err)
+	}
+	for _, loop := range report.Loops {
+		if loop.Paused {
+			t.Errorf("%s is paused on the next leader", loop.Queue)
+		}
+	}
+	_, err = admin.OrderPace(t.Context(), config, admin.PaceOrder{Order: admin.StepLoop, Loop: "deployment"})
+	if refused := (*admin.Refusal)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "it is not paused") {
+		t.Errorf("a step after that: %v", err)
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return is(), nil
+	}); err != nil {
+		t.Fatalf("not %s: %v", what, err)
+	}
 }
