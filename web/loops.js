@@ -2,7 +2,7 @@
 
 import { difference, followActions, newLog, parse } from './actions.js';
 import { askLoops } from './api.js';
-import { ago, clock, el, everyFrame, inPlace, setText, show } from './dom.js';
+import { ago, clock, el, everyFrame, inPlace, say, setText, show } from './dom.js';
 import { kindOf, link } from './kinds.js';
 import { loopButtons, offered } from './lessons.js';
 import { every, setLive, setTrouble } from './streams.js';
@@ -76,6 +76,9 @@ const table = (columns, body) => el('table', {}, el('thead', {}, el('tr', {}, co
 // takeReport notes the loops' numbers, and follows the logs of the server on which they act.
 function takeReport(view, report, draw) {
   [view.before, view.report] = [view.report, report];
+  if (report.server && report.server !== view.leader && view.before?.loops.some((l) => l.paused)) {
+    say('The loops act on another server now: what was paused goes on.');
+  }
   setTrouble('no leader', report.server ? '' : 'no server leads now, so no loop acts');
   setText(view.head, report.server ? `The loops act on ${report.server}, in term ${report.term}.` : 'No loop acts.');
   if (report.server && report.server !== view.leader) {
