@@ -95,6 +95,7 @@ func kindsOf(groups []*restmapper.APIGroupResources) (kinds []kind) {
 func (c *cluster) goTo(config *rest.Config, revision uint64) (err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{} // what was is only read: that a kind is deprecated helps nobody here
 	config.Wrap(shell.Exactly(revision))
 	c.then, err = dynamic.NewForConfig(config)
 	return err
