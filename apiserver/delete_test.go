@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -101,6 +102,47 @@ func TestPodsLeaveGracefully(t *testing.T) {
 	got = call{method: "DELETE", path: podPath + "/running", body: `{"gracePeriodSeconds":0,"preconditions":{"uid":"` + string(pod.UID) + `"}}`}.do(t, server)
 	if got.code != 200 || (call{path: podPath + "/running"}).do(t, server).code != 404 {
 		t.Errorf("confirmed: %d %s", got.code, got.body)
+	}
+}
+
+// Operators act on the mark, such as LeaderWorkerSet's, which makes a group anew when its leader is deleted.
+func TestTheMarkIsShownBeforeTheEnd(t *testing.T) {
+	for how, c := range map[string]struct {
+		node string
+		end  func(name string) call
+	}{
+		"without node": {"", func(name string) call { return call{method: "DELETE", path: podPath + "/" + name} }},
+		"forced": {"node-1", func(name string) call {
+			return call{method: "DELETE", path: podPath + "/" + name + "?gracePeriodSeconds=0"}
+		}},
+		"evicted": {"", func(name string) call {
+			return call{method: "POST", path: podPath + "/" + name + "/eviction", body: `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + name + `"}}`}
+		}},
+		"with others": {"", func(string) call { return call{method: "DELETE", path: podPath} }},
+	} {
+		server, _ := newServer(t)
+		made := mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: podBody("p")})
+		if c.node != "" {
+			bind(t, server, "p", c.node)
+			made = mustDo[corev1.Pod](t, server, call{path: podPath + "/p"})
+		}
+		if got := c.end("p").do(t, server); got.code/100 != 2 {
+			t.Fatalf("%s: %d %s", how, got.code, got.body)
+		}
+		seen := openWatch(t, server, podPath+"?watch=1&timeoutSeconds=5&resourceVersion="+made.ResourceVersion)
+		for _, want := range []string{"MODIFIED", "DELETED"} {
+			var event struct {
+				Type   string
+				Object corev1.Pod
+			}
+			if !seen.scan.Scan() || json.Unmarshal(seen.scan.Bytes(), &event) != nil {
+				t.Fatalf("%s: %s", how, seen.scan.Text())
+			}
+			grace := event.Object.DeletionGracePeriodSeconds
+			if event.Type != want || event.Object.DeletionTimestamp == nil || grace == nil || *grace != 0 {
+				t.Errorf("%s: %s with %+v, want %s", how, event.Type, event.Object.ObjectMeta, want)
+			}
+		}
 	}
 }
 

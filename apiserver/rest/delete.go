@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/propagation"
 	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
@@ -42,10 +43,31 @@ func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateO
 	if err != nil {
 		return nil, false, err
 	}
-	if gone {
+	switch {
+	case gone:
 		return s.deletedAnswer(obj), true, nil
+	case s.ends(obj):
+		return s.end(ctx, obj)
 	}
 	return obj, false, nil
+}
+
+// ends reports whether nothing keeps an object that is marked.
+func (s *Store) ends(obj resource.Object) bool {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return s.kind.GracefulDelete != nil && obj.GetDeletionTimestamp() != nil && grace != nil && *grace == 0 &&
+		len(obj.GetFinalizers()) == 0 && (s.kind.Finalizing == nil || !s.kind.Finalizing(obj))
+}
+
+// end deletes an object that was marked to end at once. Upstream writes both too: operators act on the mark, which the last event of a watch
+// is too late for. Who deletes it meanwhile is welcome.
+func (s *Store) end(ctx context.Context, marked resource.Object) (runtime.Object, bool, error) {
+	options := &metav1.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: new(marked.GetUID())}}
+	obj, gone, err := s.Delete(ctx, marked.GetName(), nil, options)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return s.deletedAnswer(marked), true, nil
+	}
+	return obj, gone, err
 }
 
 // warnOfOrphans tells who says nothing what will become of dependents.
@@ -97,7 +119,8 @@ func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest
 	if pending {
 		return nil, nil // it may only end sooner, never differently
 	}
-	finalizers := s.finalizersFor(obj, options)
+	dependents := propagation.Kind{None: s.kind.NoDependents, OrphanByDefault: s.kind.OrphanByDefault}
+	finalizers := dependents.Finalizers(obj.GetFinalizers(), options)
 	changed := !slices.Equal(finalizers, obj.GetFinalizers())
 	obj.SetFinalizers(finalizers)
 	held := len(finalizers) > 0 || (s.kind.Finalizing != nil && s.kind.Finalizing(obj))
@@ -109,6 +132,8 @@ func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest
 	case held:
 		s.markDeleted(obj)
 		return &storage.Change{Object: obj}, nil
+	case graceful && len(options.DryRun) == 0 && v.Current.Object().GetDeletionTimestamp() == nil:
+		return &storage.Change{Object: obj}, nil // whoever watches sees the mark before the end
 	case graceful:
 		return s.deletion(v, obj) // shows when it ended
 	default:
@@ -151,46 +176,6 @@ func (s *Store) markDeleted(obj resource.Object) {
 		obj.SetDeletionTimestamp(&now)
 	}
 	obj.SetDeletionGracePeriodSeconds(new(int64))
-}
-
-// finalizersFor adds the finalizer by which the garbage collector learns what to
-// do with dependents, as the options or the kind's default say.
-func (s *Store) finalizersFor(obj resource.Object, options *metav1.DeleteOptions) []string {
-	had := obj.GetFinalizers()
-	var finalizers []string
-	for _, f := range had {
-		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
-			finalizers = append(finalizers, f)
-		}
-	}
-	switch s.propagation(had, options) {
-	case metav1.DeletePropagationOrphan:
-		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
-	case metav1.DeletePropagationForeground:
-		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
-	}
-	return finalizers
-}
-
-func (s *Store) propagation(had []string, options *metav1.DeleteOptions) metav1.DeletionPropagation {
-	switch {
-	case s.kind.NoDependents:
-		return metav1.DeletePropagationBackground
-	case options.PropagationPolicy != nil:
-		return *options.PropagationPolicy
-	case options.OrphanDependents != nil && *options.OrphanDependents:
-		return metav1.DeletePropagationOrphan
-	case options.OrphanDependents != nil:
-		return metav1.DeletePropagationBackground
-	case slices.Contains(had, metav1.FinalizerOrphanDependents):
-		return metav1.DeletePropagationOrphan
-	case slices.Contains(had, metav1.FinalizerDeleteDependents):
-		return metav1.DeletePropagationForeground
-	case s.kind.OrphanByDefault:
-		return metav1.DeletePropagationOrphan
-	default:
-		return metav1.DeletePropagationBackground
-	}
 }
 
 // deletedAnswer is the body of a deletion that is complete.

@@ -79,7 +79,10 @@ func (e evictionStore) evict(ctx context.Context, name string, options *metav1.D
 		_, err := table.Preview(ctx, namespace, name, decide)
 		return err
 	}
-	_, err := table.WriteNewest(withActor(ctx), namespace, name, decide)
+	pod, err := table.WriteNewest(withActor(ctx), namespace, name, decide)
+	if err == nil && e.pods.ends(pod) {
+		_, _, err = e.pods.end(ctx, pod)
+	}
 	return err
 }
 
@@ -95,7 +98,7 @@ func (e evictionStore) decide(ctx context.Context, v *storage.View, name string,
 		return nil, err
 	}
 	change, err := e.pods.decideDelete(ctx, v, nil, options.DeepCopy())
-	if err != nil || change != nil && change.Delete {
+	if err != nil || change != nil && (change.Delete || e.pods.ends(change.Object)) {
 		return change, err
 	}
 	return marked(v, change), nil
