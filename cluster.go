@@ -275,8 +275,8 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	processor, taught := c.processor(), &c.lessons
 	for i, address := range addresses {
 		config := server.Config{
-			Processor: processor,
-			Name:      address.Name, DataDir: c.serverDir(i), Trust: c.trustOf(i), InitialServers: addresses,
+			Processor: processor, OneProcess: true,
+			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trustOf(i), InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
 			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission,
 			EnabledAdmission: c.config.EnabledAdmission, Logger: c.config.Logger,

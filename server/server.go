@@ -100,6 +100,8 @@ type Config struct {
 	Memory *Memory
 	// Dial reaches the other replicas; nil: over the network.
 	Dial peers.Dial
+	// OneProcess says that all replicas run in this process: see timingOf.
+	OneProcess bool
 	// Trust is the cluster's certificate authority, gossip key and tokens.
 	Trust *trust.Cluster
 	// InitialServers are the replicas and where they are now.
@@ -309,7 +311,7 @@ func openLog(ctx context.Context, config Config, i *identity, revoked *revocatio
 		Name: i.self.Name, ClusterID: config.Trust.CA.ClusterID(), DataDir: config.DataDir, Founded: foundedIn(config),
 		InitialServers: servers, New: config.New, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
-		HoldFeatureLevel: config.HoldFeatureLevel, Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
+		Timing: timingOf(config.OneProcess), HoldFeatureLevel: config.HoldFeatureLevel, Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
 	})
 }
 
