@@ -311,7 +311,8 @@ func openLog(ctx context.Context, config Config, i *identity, revoked *revocatio
 		Name: i.self.Name, ClusterID: config.Trust.CA.ClusterID(), DataDir: config.DataDir, Founded: foundedIn(config),
 		InitialServers: servers, New: config.New, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
-		Timing: timingOf(config.OneProcess), HoldFeatureLevel: config.HoldFeatureLevel, Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
+		Timing: timingOf(config.OneProcess), HoldFeatureLevel: config.HoldFeatureLevel, Logger: logger, Fatal: config.Fatal,
+		Disk: diskOf(config.Memory),
 	})
 }
 

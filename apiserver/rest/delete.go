@@ -59,8 +59,8 @@ func (s *Store) ends(obj resource.Object) bool {
 		len(obj.GetFinalizers()) == 0 && (s.kind.Finalizing == nil || !s.kind.Finalizing(obj))
 }
 
-// end deletes an object that was marked to end at once. Upstream writes both too: operators act on the mark, which the last event of a watch
-// is too late for. Who deletes it meanwhile is welcome.
+// end deletes an object that was marked to end at once. Upstream writes both too: operators act on the mark, and the last event of a watch
+// is too late for that. Who deletes it meanwhile is welcome.
 func (s *Store) end(ctx context.Context, marked resource.Object) (runtime.Object, bool, error) {
 	options := &metav1.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: new(marked.GetUID())}}
 	obj, gone, err := s.Delete(ctx, marked.GetName(), nil, options)
