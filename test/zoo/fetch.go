@@ -25,15 +25,25 @@ func fetch(ctx context.Context, r recipe, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
 	for _, folder := range append([]string{"."}, r.nested...) {
-		cached, err := download(ctx, path.Join(r.module, folder)+"@"+r.version)
-		if err != nil {
+		if err := lay(ctx, path.Join(r.module, folder)+"@"+r.version, filepath.Join(dir, folder)); err != nil {
 			return err
 		}
-		if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(cached)); err != nil {
+	}
+	for folder, module := range r.beside {
+		if err := lay(ctx, module, filepath.Join(dir, folder)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lay copies a module at a version into a folder.
+func lay(ctx context.Context, module, folder string) error {
+	cached, err := download(ctx, module)
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(folder, os.DirFS(cached))
 }
 
 // download returns the folder in the module cache.
@@ -54,7 +64,8 @@ func compile(ctx context.Context, r recipe, module, pkg, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, compileLimit)
 	defer cancel()
 	trim := "-trimpath=" + strconv.FormatBool(!r.ownPaths)
-	said, err := goCommand(ctx, module, "test", trim, "-vet=off", "-ldflags=-s -w", "-c", "-o", program, below(pkg)).CombinedOutput()
+	said, err := goCommand(ctx, module,
+		"test", trim, "-tags="+r.tags, "-vet=off", "-ldflags=-s -w", "-c", "-o", program, below(pkg)).CombinedOutput()
 	if ctx.Err() != nil {
 		return fmt.Errorf("compiling takes longer than %v", compileLimit)
 	}
@@ -68,8 +79,8 @@ func compile(ctx context.Context, r recipe, module, pkg, program string) error {
 }
 
 // usesGinkgo says whether the package's tests know Ginkgo's flags.
-func usesGinkgo(ctx context.Context, module, pkg string) (bool, error) {
-	said, err := goCommand(ctx, module, "list", "-test", "-deps", below(pkg)).Output()
+func usesGinkgo(ctx context.Context, r recipe, module, pkg string) (bool, error) {
+	said, err := goCommand(ctx, module, "list", "-tags="+r.tags, "-test", "-deps", below(pkg)).Output()
 	return slices.Contains(strings.Fields(string(said)), ginkgo), err
 }
 

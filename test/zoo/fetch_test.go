@@ -33,6 +33,28 @@ func TestNestedModulesComeIntoTheirFolders(t *testing.T) {
 	}
 }
 
+// TestModulesBesideComeIntoTheirFolders: of any name, at a version of their own.
+func TestModulesBesideComeIntoTheirFolders(t *testing.T) {
+	proxy := t.TempDir()
+	publish(t, proxy, "example.com/m", "m.go")
+	publish(t, proxy, "example.com/other", "crds.go")
+	t.Setenv("GOPROXY", "file://"+proxy)
+	t.Setenv("GOSUMDB", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOFLAGS", "-modcacherw")
+
+	r := recipe{module: "example.com/m", version: "v1.0.0", beside: map[string]string{"build/other": "example.com/other@v1.0.0"}}
+	module := filepath.Join(t.TempDir(), "module")
+	if err := fetch(t.Context(), r, module); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"m.go", "build/other/crds.go"} {
+		if _, err := os.Stat(filepath.Join(module, file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // publish puts version 1.0.0 of a module of one empty file onto a proxy of files.
 func publish(t *testing.T, proxy, module, file string) {
 	t.Helper()

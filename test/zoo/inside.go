@@ -15,17 +15,20 @@ import (
 const insideCommand = "inside"
 
 // inside makes its network, runs a program and returns its exit status. It is the first process of its
-// namespace: what is left when it ends is ended by the kernel.
+// namespace: what is left when it ends is ended by the kernel. The first argument is the file that it makes then.
 func inside(args []string) int {
 	if err := networkUp(); err != nil {
 		fmt.Fprintln(os.Stderr, "zoo: network:", err)
 		return 2
 	}
-	cmd := exec.Command(args[0], args[1:]...)
+	left, program := args[0], args[1:]
+	cmd := exec.Command(program[0], program[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	err := cmd.Run()
 	if anyLeft() {
-		fmt.Fprintln(os.Stderr, leftProcesses)
+		if err := os.WriteFile(left, nil, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "zoo:", err)
+		}
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -38,8 +41,8 @@ func inside(args []string) int {
 	return 0
 }
 
-// leftProcesses is the line in the output of a program that left processes running.
-const leftProcesses = "zoo: it left processes behind, which are ended now"
+// leftFile is there, beside the output of a program, if that left processes running.
+const leftFile = "left"
 
 // A network that leads nowhere: upstream's kube-apiserver does not start without an address and a default route.
 var (

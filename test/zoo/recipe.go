@@ -17,15 +17,17 @@ const (
 
 // recipe is how one suite is run.
 type recipe struct {
-	name            string   // as make zoo and the table call it
-	module, version string   // what the module proxy is asked for
-	nested          []string // folders of modules within it, of its version, that its go.mod replaces by these folders
-	packages        []string // below the module; "." is the module's root
-	run             string   // the tests that run, as a regular expression; "" is all of them
-	ownPaths        bool     // its tests ask the runtime where their source lies, so paths are not trimmed
-	needs           string   // what it wants besides an API server, for people
-	atLeast         int      // specs that pass on upstream's; fewer, and the suite has not really run
-	env             []string // NAME=value, for the tests
+	name            string            // as make zoo and the table call it
+	module, version string            // what the module proxy is asked for
+	nested          []string          // folders of modules within it, of its version, that its go.mod replaces by these folders
+	beside          map[string]string // folders of the module that it does not come with, and whose module at which version fills them
+	packages        []string          // below the module; "." is the module's root
+	tags            string            // build tags of its tests, separated by commas
+	run             string            // the tests that run, as a regular expression; "" is all of them
+	ownPaths        bool              // its tests ask the runtime where their source lies, so paths are not trimmed
+	needs           string            // what it wants besides an API server, for people
+	atLeast         int               // specs that pass on upstream's; fewer, and the suite has not really run
+	env             []string          // NAME=value, for the tests; $MODULE is the module's folder
 	limit           time.Duration
 	reasons         map[string]string // why a spec that passes on upstream's fails here, by "package: spec"
 }

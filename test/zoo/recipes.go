@@ -13,6 +13,10 @@ var recipes = []recipe{
 		packages: []string{".", "jsondiff"}, atLeast: 256,
 	},
 	{
+		name: "jobset", module: "sigs.k8s.io/jobset", version: "v0.10.1",
+		packages: []string{"test/integration/controller", "test/integration/webhook"}, atLeast: 78,
+	},
+	{
 		name: "karpenter", module: "sigs.k8s.io/karpenter", version: "v1.14.0",
 		packages: []string{
 			"pkg/apis/v1", "pkg/controllers/nodepool/hash", "pkg/controllers/node/health", "pkg/controllers/node/termination",

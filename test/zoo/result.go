@@ -27,6 +27,7 @@ type result struct {
 	FailUpstream []string     `json:",omitempty"`
 	Differences  []difference `json:",omitempty"`
 	Stopped      []string     `json:",omitempty"` // packages that did not come to an end here, and why
+	Left         []string     `json:",omitempty"` // packages whose tests left processes running, which were ended
 }
 
 // difference is a spec that passes on upstream's, or may do so, and not here.
@@ -53,6 +54,9 @@ func (r result) line() string {
 	}
 	for _, stopped := range r.Stopped {
 		line += "\n    here " + stopped
+	}
+	for _, pkg := range r.Left {
+		line += "\n    " + pkg + " left processes behind, which were ended"
 	}
 	return line
 }

@@ -61,7 +61,7 @@ func (z zoo) runPackage(ctx context.Context, r recipe, module, folder, pkg strin
 	if err := compile(ctx, r, module, pkg, program); err != nil {
 		return err
 	}
-	knowsGinkgo, err := usesGinkgo(ctx, module, pkg)
+	knowsGinkgo, err := usesGinkgo(ctx, r, module, pkg)
 	if err != nil {
 		return err
 	}
@@ -73,16 +73,16 @@ func (z zoo) runPackage(ctx context.Context, r recipe, module, folder, pkg strin
 			continue
 		}
 		t := trial{
-			program: program, dir: filepath.Join(module, pkg), folder: filepath.Join(folder, s.name),
+			program: program, module: module, dir: filepath.Join(module, pkg), folder: filepath.Join(folder, s.name),
 			assets: s.assets, ginkgo: knowsGinkgo, recipe: r,
 		}
-		found, took, why, err := t.run(ctx)
+		came, err := t.run(ctx)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(z.log, "%s %s %s: %d specs, %d failed, %.0f s %s\n",
-			r.name, pkg, s.name, len(found), found.failed(), took.Seconds(), why)
-		s.side.add(pkg, found, took, why)
+			r.name, pkg, s.name, len(came.specs), came.specs.failed(), came.took.Seconds(), came.why)
+		s.side.add(pkg, came)
 	}
 	return nil
 }
@@ -92,6 +92,7 @@ type side struct {
 	specs specs // by "package: spec"
 	took  time.Duration
 	why   []string // it did not come to an end
+	left  []string // packages that left processes running
 }
 
 // pair is what a suite did on both.
@@ -99,13 +100,16 @@ type pair struct{ here, upstream *side }
 
 func newPair() *pair { return &pair{here: &side{specs: specs{}}, upstream: &side{specs: specs{}}} }
 
-func (s *side) add(pkg string, found specs, took time.Duration, why string) {
-	for name, ended := range found {
+func (s *side) add(pkg string, came outcome) {
+	for name, ended := range came.specs {
 		s.specs.add(pkg+": "+name, ended)
 	}
-	s.took += took
-	if why != "" {
-		s.why = append(s.why, pkg+" "+why)
+	s.took += came.took
+	if came.why != "" {
+		s.why = append(s.why, pkg+" "+came.why)
+	}
+	if came.left {
+		s.left = append(s.left, pkg)
 	}
 }
 
@@ -122,7 +126,7 @@ func (p *pair) fill(row *result, r recipe) {
 	if row.PassedUpstream < r.atLeast {
 		row.NotRun = fmt.Sprintf("%d specs pass on upstream's; the recipe expects %d", row.PassedUpstream, r.atLeast)
 	}
-	row.Stopped = p.here.why
+	row.Stopped, row.Left = p.here.why, p.here.left
 }
 
 // fillAlone counts what does not skip itself here, where upstream's side was left out.
@@ -131,7 +135,7 @@ func (s *side) fillAlone(row *result, r recipe) {
 		row.NotRun = "here " + strings.Join(s.why, "; ")
 		return
 	}
-	row.SecondsHere = seconds(s.took)
+	row.SecondsHere, row.Left = seconds(s.took), s.left
 	for _, name := range slices.Sorted(maps.Keys(s.specs)) {
 		switch s.specs[name] {
 		case passed:

@@ -13,14 +13,17 @@ import (
 // TestOnlyWhatPassesUpstreamCounts: the counts and the differences of a suite that ran on both sides.
 func TestOnlyWhatPassesUpstreamCounts(t *testing.T) {
 	both := newPair()
-	both.upstream.add("p", specs{"both": passed, "here not": passed, "known": passed, "there not": failed, "skips": skipped}, 2*time.Second, "")
-	both.here.add("p", specs{"both": passed, "known": failed, "there not": passed, "skips": passed, "only here": passed}, time.Second, "hangs")
+	upstream := specs{"both": passed, "here not": passed, "known": passed, "there not": failed, "skips": skipped}
+	here := specs{"both": passed, "known": failed, "there not": passed, "skips": passed, "only here": passed}
+	both.upstream.add("p", outcome{specs: upstream, took: 2 * time.Second})
+	both.here.add("p", outcome{specs: here, took: time.Second, why: "hangs", left: true})
 	var row result
 	both.fill(&row, recipe{reasons: map[string]string{"p: known": "because"}})
 	if row.Specs != 4 || row.PassedUpstream != 3 || row.PassedHere != 1 || row.SecondsHere != 1 || row.SecondsUpstream != 2 {
 		t.Errorf("%+v", row)
 	}
-	if !slices.Equal(row.FailUpstream, []string{"p: there not"}) || !slices.Equal(row.Stopped, []string{"p hangs"}) {
+	if !slices.Equal(row.FailUpstream, []string{"p: there not"}) || !slices.Equal(row.Stopped, []string{"p hangs"}) ||
+		!slices.Equal(row.Left, []string{"p"}) {
 		t.Errorf("%+v", row)
 	}
 	if !slices.Equal(row.Differences, []difference{{"p: here not", ""}, {"p: known", "because"}}) || row.fine() {
@@ -31,14 +34,14 @@ func TestOnlyWhatPassesUpstreamCounts(t *testing.T) {
 // TestWhatDidNotRunHasNoCounts: a suite that stopped on upstream's, or passes less there than its recipe expects.
 func TestWhatDidNotRunHasNoCounts(t *testing.T) {
 	stopped := newPair()
-	stopped.upstream.add("p", specs{"a": passed}, time.Second, "takes longer than 1s")
+	stopped.upstream.add("p", outcome{specs: specs{"a": passed}, took: time.Second, why: "takes longer than 1s"})
 	var row result
 	stopped.fill(&row, recipe{})
 	if row.Specs != 0 || row.NotRun != "on upstream's p takes longer than 1s" || row.fine() {
 		t.Errorf("%+v", row)
 	}
 	few := newPair()
-	few.upstream.add("p", specs{"a": passed}, time.Second, "")
+	few.upstream.add("p", outcome{specs: specs{"a": passed}, took: time.Second})
 	row = result{}
 	few.fill(&row, recipe{atLeast: 2})
 	if row.NotRun == "" || row.fine() {
@@ -49,7 +52,7 @@ func TestWhatDidNotRunHasNoCounts(t *testing.T) {
 // TestOneSideAlone: what does not skip itself counts, and what fails needs a reason.
 func TestOneSideAlone(t *testing.T) {
 	here := newPair().here
-	here.add("p", specs{"good": passed, "bad": failed, "skips": skipped}, time.Second, "")
+	here.add("p", outcome{specs: specs{"good": passed, "bad": failed, "skips": skipped}, took: time.Second})
 	var row result
 	here.fillAlone(&row, recipe{atLeast: 2})
 	if row.Specs != 2 || row.PassedHere != 1 || row.SecondsHere != 1 || row.fine() || row.NotRun != "" {
@@ -60,7 +63,7 @@ func TestOneSideAlone(t *testing.T) {
 	if row.NotRun == "" {
 		t.Errorf("%+v", row)
 	}
-	here.add("q", specs{"good": passed}, time.Second, "takes longer than 1s")
+	here.add("q", outcome{specs: specs{"good": passed}, took: time.Second, why: "takes longer than 1s"})
 	row = result{}
 	here.fillAlone(&row, recipe{})
 	if row.NotRun != "here q takes longer than 1s" || row.Specs != 0 || row.fine() {
@@ -117,5 +120,19 @@ func TestChoose(t *testing.T) {
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	if err := command(context.Background(), []string{"-setpoint", t.TempDir()}, nil, nil); err == nil {
 		t.Error("it runs without servers")
+	}
+}
+
+// TestTagsChooseTests: tests behind a build tag compile where the recipe names it.
+func TestTagsChooseTests(t *testing.T) {
+	module := t.TempDir()
+	write(t, filepath.Join(module, "go.mod"), "module example.com/tagged\n\ngo 1.26\n")
+	write(t, filepath.Join(module, "a_test.go"), "//go:build integration\n\npackage a\n\nimport \"testing\"\n\nfunc TestA(*testing.T) {}\n")
+	program := filepath.Join(t.TempDir(), "program")
+	if err := compile(t.Context(), recipe{tags: "integration"}, module, ".", program); err != nil {
+		t.Error(err)
+	}
+	if err := compile(t.Context(), recipe{}, module, ".", program+"-untagged"); err == nil {
+		t.Error("tests behind a tag compile without it")
 	}
 }

@@ -20,16 +20,24 @@ const (
 
 // trial is one package's test program on one side.
 type trial struct {
-	program, dir, folder, assets string
-	ginkgo                       bool
-	recipe                       recipe
+	program, module, dir, folder, assets string
+	ginkgo                               bool
+	recipe                               recipe
 }
 
-// run runs the program and reads what it reports. why is set if it did not come to an end.
-func (t trial) run(ctx context.Context) (specs specs, took time.Duration, why string, err error) {
+// outcome is what came of a trial.
+type outcome struct {
+	specs specs
+	took  time.Duration
+	why   string // it did not come to an end
+	left  bool   // it left processes running, which were ended
+}
+
+// run runs the program and reads what it reports.
+func (t trial) run(ctx context.Context) (outcome, error) {
 	for _, folder := range []string{"home", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(t.folder, folder), 0o755); err != nil {
-			return nil, 0, "", err
+			return outcome{}, err
 		}
 	}
 	limit := t.recipe.packageLimit()
@@ -37,7 +45,7 @@ func (t trial) run(ctx context.Context) (specs specs, took time.Duration, why st
 	defer cancel()
 	output, err := os.Create(filepath.Join(t.folder, "output"))
 	if err != nil {
-		return nil, 0, "", err
+		return outcome{}, err
 	}
 	defer output.Close()
 	cmd := t.command(ctx, limit)
@@ -45,19 +53,30 @@ func (t trial) run(ctx context.Context) (specs specs, took time.Duration, why st
 	cmd.Stdout, cmd.Stderr = bounded, bounded
 	begun := time.Now()
 	ended := cmd.Run()
-	took = time.Since(begun)
-	specs, err = t.read()
-	if took >= limit {
-		why = fmt.Sprintf("takes longer than %v", limit)
-	} else if ended != nil && specs.failed() == 0 {
-		why = fmt.Sprintf("ends with %q and no failed spec: %s", ended, t.lastLine())
+	came := outcome{took: time.Since(begun)}
+	if came.specs, err = t.read(); err != nil {
+		return outcome{}, err
 	}
-	return specs, took, why, err
+	if came.took >= limit {
+		came.why = fmt.Sprintf("takes longer than %v", limit)
+	} else if ended != nil && came.specs.failed() == 0 {
+		came.why = fmt.Sprintf("ends with %q and no failed spec: %s", ended, t.lastLine())
+	}
+	came.left, err = exists(filepath.Join(t.folder, leftFile))
+	return came, err
+}
+
+func exists(file string) (bool, error) {
+	_, err := os.Stat(file)
+	if os.IsNotExist(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // command is the program within its namespaces.
 func (t trial) command(ctx context.Context, limit time.Duration) *exec.Cmd {
-	args := []string{insideCommand, t.program, "-test.v", "-test.timeout", limit.String()}
+	args := []string{insideCommand, filepath.Join(t.folder, leftFile), t.program, "-test.v", "-test.timeout", limit.String()}
 	if t.recipe.run != "" {
 		args = append(args, "-test.run", t.recipe.run)
 	}
@@ -72,11 +91,18 @@ func (t trial) command(ctx context.Context, limit time.Duration) *exec.Cmd {
 	return cmd
 }
 
-// environment has no clusters of the caller's, and folders of its own.
+// environment has no clusters of the caller's, and folders of its own. Suites that name a folder for the servers look at
+// TEST_ASSET_ first, the others at KUBEBUILDER_ASSETS.
 func (t trial) environment() []string {
 	home, tmp := filepath.Join(t.folder, "home"), filepath.Join(t.folder, "tmp")
-	env := []string{"HOME=" + home, "TMPDIR=" + tmp, "XDG_CACHE_HOME=" + home, "KUBEBUILDER_ASSETS=" + t.assets, "PATH=" + os.Getenv("PATH")}
-	return append(env, t.recipe.env...)
+	env := []string{
+		"HOME=" + home, "TMPDIR=" + tmp, "XDG_CACHE_HOME=" + home, "PATH=" + os.Getenv("PATH"), "KUBEBUILDER_ASSETS=" + t.assets,
+		"TEST_ASSET_ETCD=" + filepath.Join(t.assets, "etcd"), "TEST_ASSET_KUBE_APISERVER=" + filepath.Join(t.assets, "kube-apiserver"),
+	}
+	for _, setting := range t.recipe.env {
+		env = append(env, strings.ReplaceAll(setting, "$MODULE", t.module))
+	}
+	return env
 }
 
 // read reads the two kinds of reports.

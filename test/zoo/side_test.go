@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 )
@@ -30,13 +30,9 @@ func TestASideHasNamespacesOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := trial{program: program, dir: folder, folder: filepath.Join(folder, "side")}
-	found, _, why, err := tr.run(t.Context())
-	if err != nil || why != "" || found["TestA"] != passed {
-		t.Errorf("%v, %q, %v", found, why, err)
-	}
-	said, err := os.ReadFile(filepath.Join(folder, "side", "output"))
-	if err != nil || !strings.Contains(string(said), leftProcesses) {
-		t.Errorf("%s, %v", said, err)
+	came, err := tr.run(t.Context())
+	if err != nil || came.why != "" || came.specs["TestA"] != passed || !came.left {
+		t.Errorf("%+v, %v", came, err)
 	}
 }
 
@@ -53,8 +49,21 @@ func TestATestProgramThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := trial{program: program, dir: folder, folder: filepath.Join(folder, "side"), recipe: recipe{limit: time.Nanosecond}}
-	found, _, why, err := tr.run(t.Context())
-	if err != nil || why != "takes longer than 1ns" || found["TestA"] != failed {
-		t.Errorf("%v, %q, %v", found, why, err)
+	came, err := tr.run(t.Context())
+	if err != nil || came.why != "takes longer than 1ns" || came.specs["TestA"] != failed || came.left {
+		t.Errorf("%+v, %v", came, err)
+	}
+}
+
+// TestTheEnvironmentNamesTheServers: by the variables of both kinds of suites, and the module's folder where a recipe asks.
+func TestTheEnvironmentNamesTheServers(t *testing.T) {
+	tr := trial{module: "/m", folder: "/f", assets: "/a", recipe: recipe{env: []string{"CRDS=$MODULE/crds"}}}
+	env := tr.environment()
+	for _, want := range []string{
+		"KUBEBUILDER_ASSETS=/a", "TEST_ASSET_ETCD=/a/etcd", "TEST_ASSET_KUBE_APISERVER=/a/kube-apiserver", "CRDS=/m/crds", "HOME=/f/home",
+	} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is not in %q", want, env)
+		}
 	}
 }

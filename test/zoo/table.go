@@ -61,6 +61,9 @@ func (r result) remark() string {
 	if n := len(r.FailUpstream); n > 0 {
 		told = append(told, fmt.Sprintf("%d fail upstream", n))
 	}
+	if len(r.Left) > 0 {
+		told = append(told, "leaves processes behind")
+	}
 	return strings.Join(told, "; ")
 }
 
