@@ -2,11 +2,26 @@ package main
 
 import "time"
 
+// readsACache is why a spec of Flux fails now and then.
+const readsACache = "reads from a cache what it has just written; it failed in 3 of 6 runs on upstream's, and in 3 of 10 here"
+
 // recipes are the suites. One comes in when its packages have compiled and run.
 var recipes = []recipe{
 	{
 		name: "controller-runtime", module: "sigs.k8s.io/controller-runtime", version: "v0.25.2",
 		packages: []string{"pkg/client", "pkg/cache", "pkg/manager", "pkg/webhook"}, atLeast: 773,
+	},
+	{
+		name: "flux-runtime", module: "github.com/fluxcd/pkg/runtime", version: "v0.89.0",
+		beside: map[string]string{
+			"../apis/acl": "github.com/fluxcd/pkg/apis/acl@v0.9.0", "../apis/event": "github.com/fluxcd/pkg/apis/event@v0.20.0",
+			"../apis/kustomize": "github.com/fluxcd/pkg/apis/kustomize@v1.13.0", "../apis/meta": "github.com/fluxcd/pkg/apis/meta@v1.22.0",
+		},
+		packages: []string{"patch", "cel", "events", "secrets", "acl"}, atLeast: 258,
+		reasons: map[string]string{
+			"secrets: TestApply/apply_secret_that_merges_existing_mutable_secret":     readsACache,
+			"secrets: TestApply/apply_secret_that_replaces_existing_immutable_secret": readsACache,
+		},
 	},
 	{
 		name: "flux-ssa", module: "github.com/fluxcd/pkg/ssa", version: "v0.78.0",
@@ -26,6 +41,14 @@ var recipes = []recipe{
 	{
 		name: "kro", module: "github.com/kubernetes-sigs/kro", version: "v0.9.4",
 		packages: []string{"test/integration/suites/core"}, atLeast: 146, limit: 20 * time.Minute,
+	},
+	{
+		name: "kuberay", module: "github.com/ray-project/kuberay/ray-operator", version: "v1.5.0",
+		packages: []string{"controllers/ray", "pkg/webhooks/v1"}, atLeast: 340,
+	},
+	{
+		name: "metallb", module: "go.universe.tf/metallb", version: "v0.15.3",
+		packages: []string{"internal/k8s/controllers"}, atLeast: 42,
 	},
 	{
 		name: "trust-manager", module: "github.com/cert-manager/trust-manager", version: "v0.25.0",

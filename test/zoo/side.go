@@ -76,7 +76,7 @@ func exists(file string) (bool, error) {
 
 // command is the program within its namespaces.
 func (t trial) command(ctx context.Context, limit time.Duration) *exec.Cmd {
-	args := []string{insideCommand, filepath.Join(t.folder, leftFile), t.program, "-test.v", "-test.timeout", limit.String()}
+	args := []string{insideCommand, filepath.Join(t.folder, leftFile), t.program, markedLines, "-test.timeout", limit.String()}
 	if t.recipe.run != "" {
 		args = append(args, "-test.run", t.recipe.run)
 	}

@@ -24,8 +24,8 @@ func TestASideHasNamespacesOfItsOwn(t *testing.T) {
 	}
 	folder := t.TempDir()
 	program := filepath.Join(folder, "program")
-	write(t, program, "#!/bin/sh\nsleep 1000 &\necho '=== RUN   TestA'\n"+
-		"test $(wc -l </proc/net/dev) -eq 4 && echo '--- PASS: TestA (0.00s)'\n")
+	write(t, program, "#!/bin/sh\nsleep 1000 &\necho '\x16=== RUN   TestA'\n"+
+		"test $(wc -l </proc/net/dev) -eq 4 && echo '\x16--- PASS: TestA (0.00s)'\n")
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestATestProgramThatHangs(t *testing.T) {
 	}
 	folder := t.TempDir()
 	program := filepath.Join(folder, "program")
-	write(t, program, "#!/bin/sh\necho '=== RUN   TestA'\nsleep 0.2\n")
+	write(t, program, "#!/bin/sh\necho '\x16=== RUN   TestA'\nsleep 0.2\n")
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}

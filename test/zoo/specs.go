@@ -37,8 +37,8 @@ func (s specs) failed() (n int) {
 }
 
 var (
-	begunLine = regexp.MustCompile(`^=== RUN   (\S+)`)
-	endedLine = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
+	begunLine = regexp.MustCompile(`\x16=== RUN   (\S+)`)
+	endedLine = regexp.MustCompile(`\x16\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
 	states    = map[string]state{"PASS": passed, "FAIL": failed, "SKIP": skipped}
 )
 
@@ -47,7 +47,11 @@ const (
 	lineBytesMax = 1 << 20          // of a longer line the rest is read as another line
 )
 
-// readTests reads what a test program prints with -test.v. A test that begins and does not end has failed. Of a test with
+// markedLines is the flag that makes a test program put a byte 0x16 before what it reports. A test may have printed half a line
+// just before.
+const markedLines = "-test.v=test2json"
+
+// readTests reads what a test program prints with markedLines. A test that begins and does not end has failed. Of a test with
 // subtests these count; it counts too if it failed by itself.
 func (s specs) readTests(output io.Reader) error {
 	lines := bufio.NewReaderSize(output, lineBytesMax)

@@ -25,14 +25,30 @@ func TestReadTests(t *testing.T) {
 		},
 		"a test that does not end": {"=== RUN   TestA\npanic: no\n", specs{"TestA": failed}},
 		"Ginkgo's runner is none":  {"=== RUN   TestA\nRunning Suite: A - /x\n--- PASS: TestA (0.01s)\n", specs{}},
-		"nothing":                  {"", specs{}},
+		"half a line before": {
+			"=== RUN   TestA\nhalf--- PASS: TestA (0.01s)\nhalf=== RUN   TestB\n",
+			specs{"TestA": passed, "TestB": failed},
+		},
+		"nothing": {"", specs{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := specs{}
-			if err := got.readTests(strings.NewReader(test.output)); err != nil || !maps.Equal(got, test.want) {
+			if err := got.readTests(strings.NewReader(marked.Replace(test.output))); err != nil || !maps.Equal(got, test.want) {
 				t.Errorf("%v, %v; want %v", got, err, test.want)
 			}
 		})
+	}
+}
+
+// marked puts the byte where a test program puts it.
+var marked = strings.NewReplacer("=== RUN", "\x16=== RUN", "--- ", "\x16--- ")
+
+// TestWhatATestPrintsIsNoReport: one that shows the output of another.
+func TestWhatATestPrintsIsNoReport(t *testing.T) {
+	got := specs{}
+	output := "\x16=== RUN   TestA\n=== RUN   TestOther\n--- FAIL: TestOther (0.00s)\n\x16--- PASS: TestA (0.00s)\n"
+	if err := got.readTests(strings.NewReader(output)); err != nil || !maps.Equal(got, specs{"TestA": passed}) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 
