@@ -8,6 +8,13 @@ const readsACache = "reads from a cache what it has just written; it failed in 3
 // recipes are the suites. One comes in when its packages have compiled and run.
 var recipes = []recipe{
 	{
+		name: "cluster-api", module: "sigs.k8s.io/cluster-api", version: "v1.14.2", nested: []string{"api"}, ownPaths: true,
+		packages: []string{
+			"internal/util/ssa/test", "util/patch/test", "controllers/crdmigrator", "core/reconcilers/clusterclass",
+			"core/reconcilers/clusterresourceset", "core/reconcilers/machineset",
+		}, atLeast: 329,
+	},
+	{
 		name: "controller-runtime", module: "sigs.k8s.io/controller-runtime", version: "v0.25.2",
 		packages: []string{"pkg/client", "pkg/cache", "pkg/manager", "pkg/webhook"}, atLeast: 773,
 	},
