@@ -15,6 +15,10 @@ var recipes = []recipe{
 		}, atLeast: 329,
 	},
 	{
+		name: "cluster-api-kubeadm", module: "sigs.k8s.io/cluster-api", version: "v1.14.2", nested: []string{"api"}, ownPaths: true,
+		packages: []string{"bootstrap/kubeadm/reconcilers/kubeadmconfig", "controlplane/kubeadm/pkg"}, atLeast: 323,
+	},
+	{
 		name: "controller-runtime", module: "sigs.k8s.io/controller-runtime", version: "v0.25.2",
 		packages: []string{"pkg/client", "pkg/cache", "pkg/manager", "pkg/webhook"}, atLeast: 773,
 	},
@@ -62,3 +66,15 @@ var recipes = []recipe{
 		packages: []string{"test/integration/bundle", "test/integration/clusterbundle"}, atLeast: 166,
 	},
 }
+
+// notHad are suites of which there is no recipe, since they could not be fetched or compiled when somebody tried.
+var notHad = []result{
+	{Name: "argo-rollouts", Version: "v1.10.2", NotRun: "wants Go 1.26.10, and Go 1.26.8 was at hand"},
+	{Name: "external-dns", Version: "v0.23.0", NotRun: wantsGo127},
+	{Name: "flux-kustomize-controller", Version: "v1.10.1", NotRun: wantsGo127},
+	{Name: "flux-source-controller", Version: "v1.10.1", NotRun: wantsGo127},
+	{Name: "gateway-api", Version: "v1.7.0", NotRun: wantsGo127},
+	{Name: "volcano", Version: "v1.13.0", NotRun: "cannot be fetched: the module proxy does not give it out"},
+}
+
+const wantsGo127 = "wants Go 1.27, and Go 1.26 was at hand"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,7 +31,7 @@ func page(rows []result) string {
 	}
 	var b strings.Builder
 	b.WriteString(head + columns)
-	for _, r := range rows {
+	for _, r := range withNotHad(rows) {
 		b.WriteString(tableRow(r))
 	}
 	b.WriteString("\n## What ran\n\n")
@@ -38,6 +39,18 @@ func page(rows []result) string {
 		b.WriteString(item(r))
 	}
 	return b.String()
+}
+
+// withNotHad adds the suites that could not be had, in the order of names.
+func withNotHad(rows []result) []result {
+	all := slices.Clone(rows)
+	for _, gone := range notHad {
+		if !slices.ContainsFunc(rows, func(r result) bool { return r.Name == gone.Name }) {
+			all = append(all, gone)
+		}
+	}
+	slices.SortFunc(all, func(a, b result) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 func tableRow(r result) string {

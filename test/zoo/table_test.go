@@ -94,3 +94,14 @@ func TestRows(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestWhatCouldNotBeHadHasARow: until there is a result of that name.
+func TestWhatCouldNotBeHadHasARow(t *testing.T) {
+	name := notHad[0].Name
+	if text := page([]result{{Name: "a"}}); !strings.Contains(text, "| "+name+" | "+notHad[0].Version+" | not run |") {
+		t.Errorf("%s", text)
+	}
+	if text := page([]result{{Name: name, Specs: 3, PassedHere: 3}}); strings.Contains(text, notHad[0].NotRun) {
+		t.Errorf("%s", text)
+	}
+}
