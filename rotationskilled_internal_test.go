@@ -130,21 +130,21 @@ func (y *turning) write(ctx context.Context) {
 	administrator := administrator{years: y.years}
 	for i := 0; ctx.Err() == nil; i++ {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("s-", i)}, StringData: map[string]string{"a": "b"}}
-		y.note("create", patiently(func() error {
+		y.note("create", y.patiently(func() error {
 			_, err := administrator.secrets().Create(y.Context(), secret, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
 				return nil // its answer was lost
 			}
 			return err
 		}))
-		y.note("get", patiently(func() error {
+		y.note("get", y.patiently(func() error {
 			got, err := administrator.secrets().Get(y.Context(), secret.Name, metav1.GetOptions{})
 			if err == nil && string(got.Data["a"]) != "b" {
 				err = apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, fmt.Errorf("it says %q", got.Data["a"]))
 			}
 			return err
 		}))
-		y.note("delete", patiently(func() error {
+		y.note("delete", y.patiently(func() error {
 			err := administrator.secrets().Delete(y.Context(), secret.Name, metav1.DeleteOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
@@ -284,7 +284,7 @@ func (y *turning) deposedAt(kind rotation.Kind, at point) {
 	y.turn(kind, at, func(rotation.State) {
 		config, err := y.c.RESTConfig()
 		y.must(err)
-		y.must(patiently(func() error {
+		y.must(y.patiently(func() error {
 			return admin.OrderChange(y.Context(), config, admin.MembershipChange{Change: admin.ChangeTransfer})
 		}))
 	})

@@ -34,6 +34,7 @@ const (
 // years is a cluster that becomes old, and what those who use it over TLS have seen of it.
 type years struct {
 	*testing.T
+	patience
 	c *Cluster
 	// inside is the administrator without a connection: what the test itself asks.
 	inside kubernetes.Interface
@@ -98,7 +99,7 @@ func newYears(t *testing.T) *years {
 	y.must(c.Ready(t.Context()))
 	config, err := c.RESTConfig()
 	y.must(err)
-	config.Transport = again{config.Transport}
+	config.Transport = again{y, config.Transport}
 	y.inside = kubernetes.NewForConfigOrDie(config)
 	y.until("the namespace's bundle", func() bool {
 		_, err := y.inside.CoreV1().ConfigMaps("default").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})

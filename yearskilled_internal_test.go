@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,12 +26,42 @@ const (
 	lostPause = 500 * time.Millisecond
 )
 
+// backFor is how long after a server is back a request may still be lost because of its crash.
+const backFor = 5 * time.Second
+
+// patience says when a request may be lost: while a server is away that was killed, and shortly after that. The zero value is of a cluster
+// in which no server was.
+type patience struct {
+	mu   sync.Mutex
+	away int
+	end  time.Time
+}
+
+// crashed is called before a server is killed, and returned when it is back.
+func (p *patience) crashed() (back func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.away++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.away--
+		p.end = time.Now().Add(backFor)
+	}
+}
+
+func (p *patience) isOn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.away > 0 || time.Now().Before(p.end)
+}
+
 // patiently asks again what was not answered because a server was killed, or what may have been done before that. Any other answer counts,
-// and one that nobody gives for ten seconds.
-func patiently(do func() error) error {
+// one that nobody gives for ten seconds, and one that was lost while all servers ran.
+func (p *patience) patiently(do func() error) error {
 	err := do()
 	for range lostTries {
-		if !isLost(err) {
+		if !isLost(err) || !p.isOn() {
 			break
 		}
 		time.Sleep(lostPause)
@@ -60,8 +92,12 @@ func isCut(event watch.Event) bool {
 // cutCause is how client-go calls an answer that it cannot read to its end.
 const cutCause = "ClientWatchDecoding"
 
-// again asks again what a server cannot answer that was killed: it is how the test itself asks.
-type again struct{ http.RoundTripper }
+// again asks again what a server cannot answer that was killed: it is how the test itself asks. What is lost while all servers run counts as
+// the test's own request that failed.
+type again struct {
+	*years
+	http.RoundTripper
+}
 
 // RoundTrip implements http.RoundTripper.
 func (a again) RoundTrip(r *http.Request) (response *http.Response, err error) {
@@ -69,6 +105,10 @@ func (a again) RoundTrip(r *http.Request) (response *http.Response, err error) {
 		response, err = a.RoundTripper.RoundTrip(r)
 		unavailable := err == nil && (response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout)
 		if err == nil && !unavailable || r.Context().Err() != nil {
+			break
+		}
+		if !a.isOn() {
+			a.noteLost(r, response, err)
 			break
 		}
 		if r.GetBody != nil {
@@ -84,14 +124,25 @@ func (a again) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	return response, err
 }
 
+func (a again) noteLost(r *http.Request, response *http.Response, err error) {
+	if err == nil {
+		err = fmt.Errorf("%s", response.Status)
+	}
+	a.note("test", fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err))
+}
+
 // awayFor is how long a server is away that was killed: another one leads long before it is back.
 const awayFor = 4 * time.Second
 
 // crash kills a server, and returns what brings it back.
 func (y *years) crash(name string) (back func()) {
 	y.Helper()
+	isBack := y.crashed()
 	y.must(y.c.CrashServer(name))
-	return func() { y.must(y.c.StartServer(y.Context(), name)) }
+	return func() {
+		y.must(y.c.StartServer(y.Context(), name))
+		isBack()
+	}
 }
 
 // killLeader kills the leader, and brings it back.
@@ -112,7 +163,7 @@ func (y *years) leader() string {
 func (y *years) tryOrder(order rotations.Order) (rotation.Progress, error) {
 	config, err := y.c.RESTConfig()
 	y.must(err)
-	config.Transport = again{config.Transport}
+	config.Transport = again{y, config.Transport}
 	return admin.OrderRotation(y.Context(), config, order)
 }
 

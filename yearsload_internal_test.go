@@ -59,10 +59,10 @@ func (y *years) ask(ctx context.Context, edge *edge, counted *atomic.Int64) {
 	administrator, anna, robot := administrator{years: y}, y.anna(), y.robot()
 	for ; ctx.Err() == nil; time.Sleep(500 * time.Millisecond) {
 		n := counted.Add(1)
-		y.note("administrator", patiently(func() error { return y.count(administrator.client(), n) }))
-		y.note("person", patiently(func() error { return y.get(anna.client()) }))
-		y.note("account", patiently(func() error { return y.get(robot.client()) }))
-		y.note("agent", patiently(edge.beat))
+		y.note("administrator", y.patiently(func() error { return y.count(administrator.client(), n) }))
+		y.note("person", y.patiently(func() error { return y.get(anna.client()) }))
+		y.note("account", y.patiently(func() error { return y.get(robot.client()) }))
+		y.note("agent", y.patiently(edge.beat))
 	}
 }
 
@@ -78,7 +78,7 @@ func (y *years) watch(ctx context.Context, revision string, seen *atomic.Int64) 
 	robot := y.robot()
 	for ctx.Err() == nil {
 		var w watch.Interface
-		err := patiently(func() (err error) {
+		err := y.patiently(func() (err error) {
 			w, err = robot.client().CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{
 				FieldSelector: "metadata.name=" + counter, ResourceVersion: revision, TimeoutSeconds: new(int64(60)),
 			})
@@ -95,7 +95,7 @@ func (y *years) watch(ctx context.Context, revision string, seen *atomic.Int64) 
 			if ctx.Err() != nil {
 				return
 			}
-			if isCut(event) {
+			if isCut(event) && y.isOn() {
 				break // as every client does, it goes on where it was
 			}
 			m, ok := event.Object.(*corev1.ConfigMap)
