@@ -46,6 +46,12 @@ func (p point) order() int {
 
 func pointOf(s rotation.State) point { return point{s.Phase, s.HeldSince != nil} }
 
+// lasts says of a moment that it is not over before anybody sees it.
+func (p point) lasts() bool { return p.held || p.phase == rotation.Done }
+
+// isMissed says that a moment was over, or never there, when a rotation was seen at another one.
+func (p point) isMissed(reached rotation.State) bool { return p.lasts() && pointOf(reached) != p }
+
 // pointsOf are those of a kind, in their order.
 func pointsOf(kind rotation.Kind) []point {
 	all := []point{{phase: rotation.Trust}, {rotation.Trust, true}, {phase: rotation.Use}, {rotation.Use, true}, {phase: rotation.Drop}, {phase: rotation.Done}}
@@ -169,10 +175,10 @@ func begin(kind rotation.Kind) rotations.Order {
 }
 
 // carry has an order carried out, or not: the server that is asked may be killed.
-func (y *turning) carry(order rotations.Order) (rotation.Progress, error) {
-	config, err := y.c.RESTConfig()
-	y.must(err)
-	return admin.OrderRotation(y.Context(), config, order)
+func (y *turning) carry(order rotations.Order) {
+	if config, err := y.c.RESTConfig(); err == nil {
+		_, _ = admin.OrderRotation(y.Context(), config, order)
+	}
 }
 
 // follow calls do with each state of a kind, as the leader sees it, until do is content.
@@ -228,7 +234,7 @@ func (y *turning) turn(kind rotation.Kind, at point, do func(s rotation.State)) 
 	before := y.order(kind, rotations.Status).Generation
 	var begun sync.WaitGroup
 	defer begun.Wait()
-	once := sync.OnceFunc(func() { begun.Go(func() { _, _ = y.carry(begin(kind)) }) })
+	once := sync.OnceFunc(func() { begun.Go(func() { y.carry(begin(kind)) }) })
 	var reached rotation.State
 	if before == 0 {
 		once() // there is nothing to see yet
@@ -240,6 +246,9 @@ func (y *turning) turn(kind rotation.Kind, at point, do func(s rotation.State)) 
 	})
 	if pointOf(reached) == at {
 		y.hits++
+	}
+	if at.isMissed(reached) {
+		y.Errorf("%s: %s was missed: it was seen at %s", kind, at, pointOf(reached))
 	}
 	y.turns++
 	do(reached)
@@ -315,12 +324,25 @@ func (y *turning) abortedAt(kind rotation.Kind, at point) {
 	y.turn(kind, at, func(rotation.State) {
 		told, err := y.tryOrder(rotations.Order{Kind: kind, Order: rotations.Abort})
 		y.isAborted = err == nil
-		late := err != nil && (strings.Contains(err.Error(), rotation.ErrTooLate.Error()) || strings.Contains(err.Error(), rotation.ErrNothing.Error()))
-		if !late && (err != nil || !told.Aborted) {
+		if err != nil {
+			told = y.order(kind, rotations.Status)
+		}
+		if !isTooLate(err, told.State) && (err != nil || !told.Aborted) {
 			y.Errorf("%s at %s: aborted: %s, %v", kind, at, told.Line(), err)
 		}
 		y.killLeader()
 	})
+}
+
+// isTooLate reports whether an abort was refused, and rightly: the old one is dropped by now, or there is nothing to abort any more.
+func isTooLate(err error, now rotation.State) bool {
+	switch {
+	case err == nil:
+		return false
+	case strings.Contains(err.Error(), rotation.ErrTooLate.Error()):
+		return pointOf(now).order() >= point{phase: rotation.Drop}.order()
+	}
+	return strings.Contains(err.Error(), rotation.ErrNothing.Error()) && now.Phase == rotation.Done
 }
 
 // holdsAlone waits until all servers, and the agent, hold what a rotation has ended with, and nothing else.
