@@ -4,5 +4,5 @@
 // are the cluster itself says (discovery); the objects are the cases that the kinds' own tests have, so a kind that comes with its cases is
 // stored too, and one without any is an error. It calls the API and nothing of the product.
 //
-// Tested with a cluster in memory whose servers are killed one after the other; make versions uses it for each roll of a release.
+// Tested by TestEveryKindSurvivesItsServers, which asks each server of a cluster while another was killed, and after; make versions uses it for each roll of a release.
 package everykind
