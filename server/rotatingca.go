@@ -45,13 +45,7 @@ func (a *api) authorityRing() rotations.Mechanism {
 // authorityFollowers are the nodes and the bundles in namespaces, which follow the rotation of the certificate authority too.
 func (a *api) authorityFollowers(client kubernetes.Interface) *rotations.Authorities {
 	return &rotations.Authorities{
-		Nodes: func() (lacking []rotation.Lacking, sure []string) {
-			lacking, sure = a.config.liveness.LackingAuthorities()
-			for i, l := range lacking {
-				lacking[i].Ended = a.ended(l.Node)
-			}
-			return lacking, sure
-		},
+		Nodes:  a.config.liveness.LackingAuthorities,
 		Former: a.config.revoked.Former,
 		Waits: func(ctx context.Context, _ rotation.State, members []rotation.Member) []rotation.Waiting {
 			nodes, err := ourNodes(ctx, client, func(name string) bool { return !a.config.liveness.IsRevoked(name) })

@@ -14,7 +14,8 @@ import (
 const CAKept = 7 * 24 * time.Hour
 
 // Unsure are those of nodes that have certificates of the cluster and that no member is sure of: they are waited for, because a node that
-// knows the dropped authority alone cannot come back by itself. away says which hold no session with anybody, ended as Lacking.Ended.
+// knows the dropped authority alone cannot come back by itself. away says which hold no session with anybody, ended as Lacking.Ended: a node
+// that lives with a member that is silent may have renewed its certificate there, so ended is asked only when all members answer.
 func Unsure(members []Member, nodes []string, away func(node string) bool, ended func(node string) string) (waits []Waiting) {
 	known := map[string]bool{}
 	for _, m := range members {
@@ -26,11 +27,17 @@ func Unsure(members []Member, nodes []string, away func(node string) bool, ended
 			known[node.Node] = true // waited for already, by this name
 		}
 	}
+	isAnySilent := slices.ContainsFunc(members, func(m Member) bool { return m.Silent != "" })
 	var unsure []Lacking
 	for _, node := range nodes {
-		if !known[node] {
-			unsure = append(unsure, Lacking{Node: node, Away: away(node), Ended: ended(node)})
+		if known[node] {
+			continue
 		}
+		l := Lacking{Node: node, Away: away(node)}
+		if l.Away && !isAnySilent {
+			l.Ended = ended(node)
+		}
+		unsure = append(unsure, l)
 	}
 	slices.SortFunc(unsure, func(a, b Lacking) int { return cmp.Or(strings.Compare(a.Node, b.Node)) })
 	if more := len(unsure) - LackingMax; more > 0 {

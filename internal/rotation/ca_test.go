@@ -12,22 +12,31 @@ func TestUnsureNodes(t *testing.T) {
 	members := []Member{
 		{Name: "a", Held: []Held{{Kind: CA, Sure: []string{"n1"}, Nodes: []Lacking{{Node: "n2"}}}}},
 		{Name: "b", Held: []Held{{Kind: CA, Sure: []string{"n3"}}}},
-		{Name: "c", Silent: "it does not answer"},
+		{Name: "c", Held: []Held{{Kind: CA}}},
 	}
-	isAway := func(node string) bool { return node == "n5" }
-	ended := func(node string) string { return map[string]string{"n6": "2031-01-02T03:04:05Z"}[node] }
-	got := Unsure(members, []string{"n6", "n5", "n4", "n3", "n2", "n1"}, isAway, ended)
+	hasLeft := func(node string) bool { return node == "n5" || node == "n6" }
+	ended := func(node string) string {
+		return map[string]string{"n4": "2030-01-02T03:04:05Z", "n6": "2031-01-02T03:04:05Z"}[node] // n4 lives, and has renewed it elsewhere
+	}
+	got := Unsure(members, []string{"n6", "n5", "n4", "n3", "n2", "n1"}, hasLeft, ended)
 	if len(got) != 3 || got[0] != (Waiting{"node n4", notTaken}) || got[1].Member != "node n5" || got[1].Why == notTaken {
 		t.Errorf("it waits for %v", got)
 	}
 	if why := got[len(got)-1].Why; !strings.Contains(why, "ended at 2031-01-02T03:04:05Z") || !strings.Contains(why, "setpoint token create") {
 		t.Errorf("of one whose certificate has ended it says: %s", why)
 	}
+	members[2] = Member{Name: "c", Silent: "it does not answer"}
+	if got := Unsure(members, []string{"n6"}, hasLeft, ended); len(got) != 1 || got[0].Why != isAway {
+		t.Errorf("while a member is silent with which it may have renewed its certificate: %v", got)
+	}
+	if got := (Lacking{Node: "n4", Ended: "2030-01-02T03:04:05Z"}).waiting(CA).Why; got != notTaken {
+		t.Errorf("of a node with a session a member says: %s", got)
+	}
 	var many []string
 	for i := range LackingMax + 3 {
 		many = append(many, string(rune('a'+i)))
 	}
-	if got := Unsure(nil, many, isAway, ended); len(got) != LackingMax+1 || got[LackingMax].Member != "3 more nodes" {
+	if got := Unsure(nil, many, hasLeft, ended); len(got) != LackingMax+1 || got[LackingMax].Member != "3 more nodes" {
 		t.Errorf("it waits for %v", got)
 	}
 }

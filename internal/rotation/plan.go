@@ -41,7 +41,8 @@ type Lacking struct {
 	TooOld bool `json:"tooOld,omitempty"`
 	// Away says that it holds no session with anybody.
 	Away bool `json:"away,omitempty"`
-	// Ended, if not "", is when the newest certificate has ended that a server has seen of it.
+	// Ended, if not "", is when the newest certificate has ended that a server has seen of it. It counts if the node is Away: one that is
+	// not may have renewed it with another server.
 	Ended string `json:"ended,omitempty"`
 	// Garbled says that its agent says of itself what no agent says.
 	Garbled bool `json:"garbled,omitempty"`
@@ -59,7 +60,7 @@ func (l Lacking) waiting(kind Kind) Waiting {
 		return Waiting{"node " + l.Node, "its agent says what no agent says: restart it, or revoke the node"}
 	case l.TooOld:
 		return Waiting{"node " + l.Node, nodeTooOld(kind)}
-	case l.Ended != "":
+	case l.Away && l.Ended != "":
 		return Waiting{"node " + l.Node, fmt.Sprintf(hasEnded, l.Ended)}
 	case l.Away:
 		return Waiting{"node " + l.Node, isAway}
@@ -69,7 +70,7 @@ func (l Lacking) waiting(kind Kind) Waiting {
 
 const (
 	notTaken = "it has not taken the change yet"
-	hasEnded = "its certificate, as far as servers have seen it, ended at %s, so it cannot take the change: start its agent with --token-file and " +
+	hasEnded = "its certificate, as far as this server has seen it, ended at %s, so it cannot take the change: start its agent with --token-file and " +
 		"a token of 'setpoint token create', or delete its Node if it is gone for good"
 )
 
