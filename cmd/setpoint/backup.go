@@ -80,7 +80,8 @@ func createBackup(
 		if err == nil || cmd.Context().Err() != nil || errors.Is(err, admin.ErrNotOurs) {
 			return report, err
 		}
-		if errors.As(err, new(*fs.PathError)) || errors.As(err, new(*os.LinkError)) { // it is the file, and no server can help
+		isFile := errors.As(err, new(*fs.PathError)) || errors.As(err, new(*os.LinkError))
+		if path != "-" && isFile { // no server can help
 			return report, fmt.Errorf("%w: name a file in a folder that is there, can be written and has room", err)
 		}
 		failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
