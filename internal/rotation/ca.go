@@ -14,8 +14,8 @@ import (
 const CAKept = 7 * 24 * time.Hour
 
 // Unsure are those of nodes that have certificates of the cluster and that no member is sure of: they are waited for, because a node that
-// knows the dropped authority alone cannot come back by itself. away says which hold no session with anybody, ended as Lacking.Ended: a node
-// that lives with a member that is silent may have renewed its certificate there, so ended is asked only when all members answer.
+// knows the dropped authority alone cannot come back by itself. away says which hold no session with anybody, ended as Lacking.Ended: a
+// node that lives with a silent member may have renewed its certificate there, so ended is asked only when all members answer.
 func Unsure(members []Member, nodes []string, away func(node string) bool, ended func(node string) string) (waits []Waiting) {
 	known := map[string]bool{}
 	for _, m := range members {

@@ -4,5 +4,6 @@
 // are the cluster itself says (discovery); the objects are the cases that the kinds' own tests have, so a kind that comes with its cases is
 // stored too, and one without any is an error. It calls the API and nothing of the product.
 //
-// Tested by TestEveryKindSurvivesItsServers, which asks each server of a cluster while another was killed, and after; make versions uses it for each roll of a release.
+// Tested by TestEveryKindSurvivesItsServers, which asks each server of a cluster while another one is away that was killed, and after it is
+// back; make versions uses it for each roll of a release.
 package everykind
