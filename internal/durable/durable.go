@@ -29,14 +29,33 @@ func Replace(part, path string, mode fs.FileMode, fill func(*os.File) error) err
 	if err != nil {
 		return err
 	}
+	return finish(file, path, fill, func() error { return nil })
+}
+
+// ReplaceIf is Replace with a part whose name nobody else has, in a folder where other people's files are: none is removed. It fails with
+// what may returns, which is asked when the file is whole, just before it gets its name. The file can be read by its owner alone. A
+// process that is killed leaves its part.
+func ReplaceIf(may func() error, path string, fill func(*os.File) error) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+partSuffix)
+	if err != nil {
+		return err
+	}
+	return finish(file, path, fill, may)
+}
+
+// finish fills a file and names it path, or removes it.
+func finish(file *os.File, path string, fill func(*os.File) error, may func() error) (err error) {
 	if err = fill(file); err == nil {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(part, path)
+		err = may()
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(part))
+		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return SyncFolder(filepath.Dir(path))
 }

@@ -130,9 +130,6 @@ func FetchBackup(ctx context.Context, config *rest.Config, out io.Writer, progre
 	return backup.Check(io.TeeReader(response.Body, out), progress)
 }
 
-// backupFileMode lets nobody else read what Secrets may be in.
-const backupFileMode = 0o600
-
 // ErrNotOurs says that a file is somebody else's.
 var ErrNotOurs = errors.New("the file is there and is no backup: name another one, or remove it")
 
@@ -142,7 +139,8 @@ func FetchBackupFile(ctx context.Context, config *rest.Config, path string, prog
 	if err := mayReplace(path); err != nil {
 		return report, err
 	}
-	err = durable.Replace(path+".tmp", path, backupFileMode, func(file *os.File) (err error) {
+	again := func() error { return mayReplace(path) } // fetching takes minutes
+	err = durable.ReplaceIf(again, path, func(file *os.File) (err error) {
 		report, err = FetchBackup(ctx, config, file, progress)
 		return err
 	})

@@ -107,3 +107,31 @@ func TestAFailedBackupLeavesTheOneBefore(t *testing.T) {
 		t.Errorf("found %q, %v", text, err)
 	}
 }
+
+// TestABackupTakesNobodysFile: neither one that is called as its part might be, nor one that appears while it is fetched.
+func TestABackupTakesNobodysFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b")
+	others := path + ".tmp"
+	if err := os.WriteFile(others, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := testArchive(t, 3)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write(data)
+	}))
+	defer server.Close()
+	if _, err := FetchBackupFile(t.Context(), &rest.Config{Host: server.URL}, path, nil); !errors.Is(err, ErrNotOurs) {
+		t.Errorf("%v, want %v", err, ErrNotOurs)
+	}
+	for _, file := range []string{path, others} {
+		if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
+			t.Errorf("%s is %q, %v", file, text, err)
+		}
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) != 2 {
+		t.Errorf("found %v", left)
+	}
+}
