@@ -68,3 +68,25 @@ func SyncFolder(path string) error {
 	}
 	return errors.Join(folder.Sync(), folder.Close())
 }
+
+// MkdirAll is os.MkdirAll, and returns when the folders that it has made survive a power cut.
+func MkdirAll(path string, mode fs.FileMode) error { return mkdirAll(path, mode, SyncFolder) }
+
+func mkdirAll(path string, mode fs.FileMode, syncFolder func(path string) error) error {
+	var parents []string // of folders that are missing
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		parents = append(parents, filepath.Dir(at))
+	}
+	if err := os.MkdirAll(path, mode); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		if err := syncFolder(parent); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 // Settings that an installation makes; each is a flag of the command.
@@ -61,7 +63,7 @@ func (e *environment) text() string { return strings.Join(e.lines, "\n") + "\n" 
 
 // save writes the file of a role. It may hold what users wrote there, so nobody else reads it.
 func (e *environment) save(f folder, r role) error {
-	if err := os.MkdirAll(filepath.Dir(f.path(r.environmentFile())), folderMode); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(f.path(r.environmentFile())), folderMode); err != nil {
 		return err
 	}
 	if err := f.write(r.environmentFile(), secretMode, strings.NewReader(e.text())); err != nil {

@@ -88,7 +88,7 @@ func (f folder) writeBinary() error {
 	if there, err := os.Stat(f.path(binaryFile)); err == nil && os.SameFile(info, there) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(f.path(binaryFile)), 0o755); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(f.path(binaryFile)), 0o755); err != nil {
 		return err
 	}
 	return f.write(binaryFile, binaryMode, own)

@@ -3,8 +3,9 @@ package install
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/setpoint-io/setpoint/internal/durable"
 )
 
 // put writes what a role needs on the machine.
@@ -15,7 +16,7 @@ func (i *installer) put(r role, env *environment) error {
 	if err := env.save(i.files, r); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(i.files.path(unitFolder), 0o755); err != nil {
+	if err := durable.MkdirAll(i.files.path(unitFolder), 0o755); err != nil {
 		return err
 	}
 	return i.files.write(unitFolder+"/"+r.unit(), unitMode, strings.NewReader(r.unitText(env)))
