@@ -56,6 +56,9 @@ func (l *Ledger) BeginTerm(term uint64) {
 
 // Term is that in which the loops were begun last; 0: none.
 func (l *Ledger) Term() uint64 {
+	if l == nil {
+		return 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.term

@@ -187,3 +187,16 @@ func TestTheLastPassesAreKept(t *testing.T) {
 		t.Errorf("%d passes, %d of them idle", counts.Passes, counts.Idle)
 	}
 }
+
+// TestALedgerKnowsItsTerm, and one that counts nothing knows none.
+func TestALedgerKnowsItsTerm(t *testing.T) {
+	for _, c := range []struct {
+		ledger *Ledger
+		want   uint64
+	}{{&Ledger{}, 7}, {nil, 0}} {
+		c.ledger.BeginTerm(7)
+		if got := c.ledger.Term(); got != c.want {
+			t.Errorf("term %d, want %d", got, c.want)
+		}
+	}
+}
