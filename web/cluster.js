@@ -3,7 +3,7 @@
 import { askServers } from './api.js';
 import { el, everyFrame, inPlace, setText, show } from './dom.js';
 import { about, newGrid, states } from './grid.js';
-import { clockBar, offered, partButtons } from './lessons.js';
+import { clockBar, forget, offered, partButtons } from './lessons.js';
 import { newSlider } from './past.js';
 import { every, follow, setLive } from './streams.js';
 
@@ -37,7 +37,7 @@ export function clusterView(main) {
     verdict.className = report.verdict.personNeeded ? 'trouble' : '';
     slider.reach(report.servers.map((s) => s.status?.history?.since).filter(Boolean).sort()[0]);
   });
-  return { end() { endStatus(); view.nodes.stop(); view.pods.stop(); slider.end(); main.classList.remove('past'); }, keys: slider.keys };
+  return { end() { endStatus(); forget(paint); view.nodes.stop(); view.pods.stop(); slider.end(); main.classList.remove('past'); }, keys: slider.keys };
 }
 
 function paintLegend(legend, nodes, pods) {

@@ -7,25 +7,43 @@ import { el, say, setNow } from './dom.js';
 const minute = 60e9; // nanoseconds
 const refreshInterval = 5_000; // milliseconds
 
-let offer = null, askedAt = -Infinity;
-const busy = new Set();
+let offer = null, askedAt = -Infinity, forbidden = false, again = null;
+const busy = new Set(), listeners = new Set();
 
-// offered is what the cluster takes, as far as it is known: { lessons, clock }. changed hears when it is known.
+const known = () => ({ lessons: !!offer && !offer.refused, clock: !!offer && !offer.noClock });
+
+// offered is what the cluster takes, as far as it is known: { lessons, clock }. changed hears whenever that is another, until forget.
 export function offered(changed) {
-  if (performance.now() - askedAt > refreshInterval) ask(changed);
-  return { lessons: !!offer && !offer.refused, clock: !!offer && !offer.noClock };
+  listeners.add(changed);
+  if (!forbidden && performance.now() - askedAt > refreshInterval) ask();
+  return known();
 }
 
-async function ask(changed) {
+export function forget(changed) { listeners.delete(changed); }
+
+// ask asks again until a server has answered, as long as somebody listens. Who may not know is told so once.
+async function ask() {
   askedAt = performance.now();
+  clearTimeout(again);
+  let answer;
   try {
-    const had = JSON.stringify(offered(changed));
-    offer = await askLessons();
-    if (!offer.noClock) setNow(offer.now);
-    if (had !== JSON.stringify(offered(changed))) changed();
+    answer = await askLessons();
   } catch (err) {
-    if (err.status === 403) offer = { refused: err.message, noClock: err.message }; // otherwise it is known when a server answers
+    if (err.status !== 403) {
+      again = setTimeout(() => listeners.size && ask(), refreshInterval);
+      return;
+    }
+    forbidden = true;
+    answer = { refused: err.message, noClock: err.message };
   }
+  if (!answer.noClock) setNow(answer.now);
+  learn(answer);
+}
+
+function learn(answer) {
+  const had = JSON.stringify(known());
+  offer = answer;
+  if (had !== JSON.stringify(known())) listeners.forEach((changed) => changed());
 }
 
 // button is one that does something once: while that is under way, another press does nothing.

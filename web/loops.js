@@ -4,7 +4,7 @@ import { difference, followActions, newLog, parse } from './actions.js';
 import { askLoops } from './api.js';
 import { ago, clock, el, everyFrame, inPlace, say, setText, show } from './dom.js';
 import { kindOf, link } from './kinds.js';
-import { loopButtons, offered } from './lessons.js';
+import { forget, loopButtons, offered } from './lessons.js';
 import { every, setLive, setTrouble } from './streams.js';
 
 const reportInterval = 2_000; // milliseconds
@@ -37,7 +37,7 @@ export function loopsView(main) {
   const end = every(reportInterval, 'loops', askLoops, take);
   view.ask = () => askLoops().then(take, () => {}); // what is wrong is said at the next turn
   return {
-    end() { end(); stopHolding(); clearTimeout(view.timer); view.ends.forEach((e) => e()); setTrouble('no leader', ''); },
+    end() { view.ended = true; end(); stopHolding(); forget(view.again); clearTimeout(view.timer); view.ends.forEach((e) => e()); setTrouble('no leader', ''); },
     keys: { p: () => pause.click() },
   };
 }
@@ -54,7 +54,7 @@ function hold(view, draw) {
 // paint draws acts each time, and the loops now and then: nobody can read nor hit what moves with each act.
 function paint(view, draw) {
   digest(view);
-  if (view.held) return;
+  if (view.held || view.ended) return; // after its end nothing is asked or heard any more
   paintActs(view);
   const rest = view.drawnAt + loopsInterval - performance.now();
   clearTimeout(view.timer);

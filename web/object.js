@@ -3,7 +3,7 @@
 import { askHistory, askWhy, getJSON, server } from './api.js';
 import { ago, clock, el, show, showAgain } from './dom.js';
 import { kindOf, link, listPath } from './kinds.js';
-import { offered, partButtons } from './lessons.js';
+import { forget, offered, partButtons } from './lessons.js';
 import { every, follow, setLive, setTrouble } from './streams.js';
 
 // refreshInterval is the least time between two readings, however often the object changes; without an answer it doubles up to waitLongest.
@@ -21,10 +21,11 @@ export function objectView(main, [resource, namespace, name]) {
   if (!name) return usageView(main);
   const view = {
     main, namespace: namespace === '-' ? '' : namespace, name, ended: false, table: null, timer: null, reading: false, again: false, wait: refreshInterval,
+    offerChanged: () => lessons(view),
   };
   show(main, el('section', {}, el('h2', {}, `${resource}/${name}`), el('p', {}, 'reading…')));
   attempt(view, resource);
-  return { end() { view.ended = true; clearTimeout(view.timer); view.table?.stop(); setTrouble('object', ''); }, keys: {} };
+  return { end() { view.ended = true; clearTimeout(view.timer); forget(view.offerChanged); view.table?.stop(); setTrouble('object', ''); }, keys: {} };
 }
 
 // usageView asks for the version, to know whether somebody answers.
@@ -71,7 +72,7 @@ async function begin(view, word) {
 function lessons(view) {
   const { parts, kind, namespace, name } = view;
   const part = kind.group ? null : { nodes: 'node', pods: 'pod' }[kind.resource];
-  const takes = part && offered(() => lessons(view)).lessons;
+  const takes = part && offered(view.offerChanged).lessons;
   show(parts.lessons, takes && partButtons(part, part === 'pod' ? `${namespace}/${name}` : name));
 }
 
