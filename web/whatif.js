@@ -133,11 +133,11 @@ function sideBySide({ states }) {
   if (!states) return null;
   const rows = new Map([['', { name: '', now: [], then: [] }], ...states.nodes.map((n) => [n.name, { name: n.name, state: n, now: [], then: [] }])]);
   const of = (pod) => rows.get(pod.node ?? '') ?? rows.set(pod.node, { name: pod.node, now: [], then: [] }).get(pod.node);
-  const key = (pod) => `${pod.namespace}/${pod.name}`;
-  const [before, after] = [new Map(states.now.map((p) => [key(p), p])), new Map(states.then.map((p) => [key(p), p]))];
+  const byUID = (pods) => new Map(pods.map((p) => [p.uid, p])); // a pod that was made again can have the name and the node of the former
+  const [before, after] = [byUID(states.now), byUID(states.then)];
   const same = (a, b) => a && b && (a.node ?? '') === (b.node ?? '') && !a.ending === !b.ending;
-  for (const pod of states.now) of(pod).now.push({ pod, change: same(pod, after.get(key(pod))) ? '' : 'ends' });
-  for (const pod of states.then) of(pod).then.push({ pod, change: same(before.get(key(pod)), pod) ? '' : pod.ending ? 'ends' : 'comes' });
+  for (const pod of states.now) of(pod).now.push({ pod, change: same(pod, after.get(pod.uid)) ? '' : 'ends' });
+  for (const pod of states.then) of(pod).then.push({ pod, change: same(before.get(pod.uid), pod) ? '' : pod.ending ? 'ends' : 'comes' });
   const differs = (r) => [...r.now, ...r.then].some((p) => p.change) || r.state?.now !== r.state?.then;
   const all = [...rows.values()].filter((r) => (r.name ? !partsOf.test(r.name) : r.now.length || r.then.length)).sort((a, b) => differs(b) - differs(a));
   const more = all.length - nodesMax;

@@ -99,3 +99,21 @@ func TestAnObjectHasButtonsLate(t *testing.T) {
 		t.Errorf("%q, not %q", said, want)
 	}
 }
+
+// TestAPodThatIsMadeAgain with its name on its node is another one: the former ends, and it comes.
+func TestAPodThatIsMadeAgain(t *testing.T) {
+	said := openModules(t).runs(`const { whatIfView } = await import('./whatif.js');
+		const pod = (name, uid) => ({ namespace: 'default', name, uid, node: 'sim-1', ready: true });
+		state.answer = { what: 'pod/db-0 is deleted', quiet: true, lasted: '9s', events: [], assumptions: [],
+			states: { nodes: [{ name: 'sim-1' }], now: [pod('db-0', '1'), pod('db-1', '2')], then: [pod('db-0', '3'), pod('db-1', '2')] } };
+		const main = document.querySelector('main');
+		whatIfView(main);
+		main.querySelector('#target').value = 'pod/db-0';
+		main.querySelector('form').requestSubmit();
+		await until(() => main.querySelector('.sides .cell'));
+		return [...main.querySelectorAll('.sides .cell')].map((c) => c.title.replace('default/', '')).join('; ');`)
+	want := "db-0: ready, is not there then; db-1: ready, stays; db-0: ready, is new; db-1: ready, stays"
+	if said != want {
+		t.Errorf("%q, not %q", said, want)
+	}
+}

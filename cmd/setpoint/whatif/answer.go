@@ -2,6 +2,8 @@ package whatif
 
 import (
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Answer is what would happen.
@@ -65,9 +67,10 @@ type Pod struct {
 	Owner     string `json:"owner,omitempty"`
 	Node      string `json:"node,omitempty"`
 	Ready     bool   `json:"ready"`
-	// Ending is told to end, Over has ended: both in States only.
-	Ending bool `json:"ending,omitempty"`
-	Over   bool `json:"over,omitempty"`
+	// UID tells a pod from one that was made again with its name. Ending is told to end, Over has ended. All three in States only.
+	UID    types.UID `json:"uid,omitempty"`
+	Ending bool      `json:"ending,omitempty"`
+	Over   bool      `json:"over,omitempty"`
 	// Why are the reasons of one that waits or is not ready.
 	Why []string `json:"why,omitempty"`
 	// Before: that was so before the act.

@@ -136,8 +136,13 @@ func TestNamesThatComeAgain(t *testing.T) {
 	set := strings.Replace(strings.Replace(daemonSet("db"), "DaemonSet", "StatefulSet", 1), "spec: {", "spec: {replicas: 1, ", 1)
 	r.kubectl("apply", "--filename="+r.file(set, service("db")))
 	r.pass(10 * time.Second)
-	if answer := r.asked(Question{Delete: "pod/db-0"}, ""); len(answer.Moved) != 1 || !answer.Moved[0].To.Ready {
+	answer := r.asked(Question{Delete: "pod/db-0", States: true}, "")
+	if len(answer.Moved) != 1 || !answer.Moved[0].To.Ready {
 		t.Errorf("%+v", answer)
+	}
+	now, then := answer.States.Now[0], answer.States.Then[0] // by namespace, so those of the servers come after it
+	if now.Name != "db-0" || then.Name != "db-0" || now.UID == "" || then.UID == "" || now.UID == then.UID {
+		t.Errorf("the states do not tell the pod from the one that was made again: %+v, %+v", now, then)
 	}
 	if answer := r.asked(Question{Delete: "service/db"}, ""); len(answer.Services) > 0 {
 		t.Errorf("%+v", answer.Services)

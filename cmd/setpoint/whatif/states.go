@@ -73,7 +73,7 @@ func (l *ledger) all(pods map[types.UID]*corev1.Pod) []Pod {
 	all := make([]Pod, 0, len(pods))
 	for _, pod := range pods {
 		shown := l.shown(pod)
-		shown.Ending, shown.Over = pod.DeletionTimestamp != nil, over(pod)
+		shown.UID, shown.Ending, shown.Over = pod.UID, pod.DeletionTimestamp != nil, over(pod)
 		all = append(all, shown)
 	}
 	slices.SortFunc(all, inOrder)
