@@ -97,13 +97,17 @@ func nodeButtons(_ *testing.T, c *cluster, p *page) {
 // serverButtons: a follower is killed, which the table says, and started again. The focus stays on the button that was pressed.
 func serverButtons(_ *testing.T, _ *cluster, p *page) {
 	p.visit("#/cluster")
-	p.sees("[aria-label=Servers]", "leader")
-	p.do(chromedp.Evaluate(`document.querySelector('button[aria-label="Kill server server-3"]').focus()`, nil))
-	p.presses("Kill server server-3", "server server-3 stops")
+	p.sees("[aria-label=Servers]", "leader", "follower", "Kill")
+	follower := ""
+	p.do(chromedp.Evaluate(`[...document.querySelectorAll('[aria-label=Servers] tbody tr')].find((row) => row.cells[1].textContent === 'follower').cells[0].textContent`,
+		&follower))
+	kill := "Kill server " + follower
+	p.do(chromedp.Focus("button[aria-label="+quoted(kill)+"]", chromedp.ByQuery))
+	p.presses(kill, "server "+follower+" stops")
 	p.sees("[aria-label=Servers]", "does not answer")
-	p.eventually("the focus", `document.activeElement.getAttribute('aria-label') === "Kill server server-3"`)
+	p.eventually("the focus", "document.activeElement.getAttribute('aria-label') === "+quoted(kill))
 	p.picture("killed")
-	p.presses("Heal server server-3", "server server-3 is started")
+	p.presses("Heal server "+follower, "server "+follower+" is started")
 	p.eventually("all servers", `!document.querySelector('[aria-label=Servers]').textContent.includes('does not answer')`)
 }
 
