@@ -8,7 +8,7 @@
 // Nothing can be changed through it but clusters to learn on: whether a cluster is one, its servers decide. Of a request's headers only
 // Accept and Content-Type go to a server. Connections, headers and bodies are bounded, what-ifs are one at a time, and a refused request
 // ends its connection. A server that dies, hangs or has no leader is left for the next one of the kubeconfig, but not with an order that
-// it may have carried out.
+// must not be done twice.
 //
 // Tested with tables of requests before servers in memory, and through the binary by the script ui.
 package ui
