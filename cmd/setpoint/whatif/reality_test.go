@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -23,8 +24,10 @@ import (
 const (
 	situationsEnv = "SETPOINT_SITUATIONS"
 	situationsFew = 10
-	// playedAgain is how often a situation is played again in which the two differ.
+	// playedAgain is how often a situation is played again in which the two differ, and pairsMin is how many pairs of the same outcome
+	// there must be then: a third of all plays.
 	playedAgain = 20
+	pairsMin    = (playedAgain + 1) / 3
 )
 
 // reality is a cluster that what-ifs are asked of, and to which the same is done then.
@@ -166,10 +169,10 @@ func (r *reality) final(client kubernetes.Interface) string {
 	return strings.Join(lines, "; ")
 }
 
-func told(all map[outcome]bool) string {
+func told(all map[outcome]int) string {
 	var lines []string
-	for one := range all {
-		lines = append(lines, fmt.Sprintf("%+v", one))
+	for one, n := range all {
+		lines = append(lines, fmt.Sprintf("%d times %+v", n, one))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -178,19 +181,22 @@ func told(all map[outcome]bool) string {
 // outcome is how a situation ends, told by owners: which of equal nodes a pod goes to, chance decides.
 type outcome struct{ pods, budgets, outages, quotas, quiet string }
 
-// outcomes plays a situation once: how the what-if ends, and how it comes.
+// outcomes plays a situation once: how the what-if ends, and how it comes. The clusters end with the play.
 func (s *situation) outcomes(t *testing.T) (said, came outcome) {
 	t.Helper()
-	r := s.fill(t)
-	f := r.fork()
-	answer := play(t, f, s.question, s.stdin)
-	said = r.outcome(f.client, answer)
-	for app := range strings.SplitSeq(said.quotas, ", ") {
-		if app != "" && !slices.ContainsFunc(answer.Quotas, func(q Quota) bool { return strings.HasSuffix(q.Object, "/"+app) }) {
-			t.Errorf("the answer does not tell that a quota refuses pods of %s: %+v", app, answer.Quotas)
+	t.Run("play", func(t *testing.T) {
+		r := s.fill(t)
+		f := r.fork()
+		answer := play(t, f, s.question, s.stdin)
+		said = r.outcome(f.client, answer)
+		for app := range strings.SplitSeq(said.quotas, ", ") {
+			if app != "" && !slices.ContainsFunc(answer.Quotas, func(q Quota) bool { return strings.HasSuffix(q.Object, "/"+app) }) {
+				t.Errorf("the answer does not tell that a quota refuses pods of %s: %+v", app, answer.Quotas)
+			}
 		}
-	}
-	return said, r.outcome(r.client, play(t, r.asFork(), s.question, s.stdin))
+		came = r.outcome(r.client, play(t, r.asFork(), s.question, s.stdin))
+	})
+	return said, came
 }
 
 func (r *reality) outcome(client kubernetes.Interface, answer *Answer) outcome {
@@ -202,7 +208,9 @@ func (r *reality) outcome(client kubernetes.Interface, answer *Answer) outcome {
 }
 
 // TestReality: what a what-if says is what comes, when the same is done to the cluster: the same pods by owner and state, and by node
-// where they can go to one only, the same refusals of budgets and quotas, the same Services without endpoints.
+// where they can go to one only, the same refusals of budgets and quotas, the same Services without endpoints, and whether it comes to
+// rest. Of owners whose pods a quota refuses, both have to tell the same owners, and how many pods these have together in each state.
+// Where the two differ, the situation is played again: see judged.
 func TestReality(t *testing.T) {
 	situations := situationsFew
 	if wanted, err := strconv.Atoi(os.Getenv(situationsEnv)); err == nil {
@@ -216,7 +224,7 @@ func TestReality(t *testing.T) {
 			agrees := "agrees"
 			switch {
 			case said == came:
-			case said.quotas != "" && came.quotas != "" && said.total() == came.total():
+			case said.inNumber() == came.inNumber():
 				agrees = "agrees in number, chance decides whose pods a quota has"
 			default:
 				agrees = s.judged(t, said, came)
@@ -231,34 +239,56 @@ func TestReality(t *testing.T) {
 	t.Logf("%v\n%s", count, strings.Join(table, "\n"))
 }
 
-// total are the pods by state alone, whoever owns them.
-func (o outcome) total() string {
-	count := map[string]int{}
+// inNumber is the outcome, but of the owners whose pods a quota refuses it has only how many pods they have together in which state.
+func (o outcome) inNumber() outcome {
+	refused := strings.Split(o.quotas, ", ")
+	var others []string
+	together := map[string]int{}
 	for one := range strings.SplitSeq(o.pods, "; ") {
-		_, state, _ := strings.Cut(one, ": ")
+		owner, state, _ := strings.Cut(one, ": ")
+		if _, app, found := strings.Cut(owner, " "); !found || !slices.Contains(refused, app) {
+			others = append(others, one)
+			continue
+		}
 		state, n, _ := strings.Cut(state, " x ")
 		state, _, _ = strings.Cut(state, " on ")
-		pods, _ := strconv.Atoi(n) // of none there is nothing to count
-		count[state] += pods
+		pods, err := strconv.Atoi(n)
+		if err != nil {
+			panic(err) // final has written it
+		}
+		together[state] += pods
 	}
-	return fmt.Sprint(count)
+	o.pods = fmt.Sprint(others, together)
+	return o
 }
 
-// judged plays a situation again in which the what-if and the cluster differ. If chance decides, the cluster too ends as the what-if has
-// said: two owners want the last pod of a quota, say.
+// judged plays a situation again in which the what-if and the cluster differ: if chance decides, say where the last room is taken, it
+// decides on both sides alike. So of what the what-ifs say and what comes, each time, at least pairsMin pairs of equal outcomes can be
+// made. A what-if that always tells what comes seldom finds as few as that.
 func (s *situation) judged(t *testing.T, said, came outcome) string {
 	t.Helper()
-	ends, words := map[outcome]bool{came: true}, map[outcome]bool{said: true}
+	words, ends := map[outcome]int{said.inNumber(): 1}, map[outcome]int{came.inNumber(): 1}
 	for range playedAgain {
-		again, is := s.outcomes(t)
-		words[again], ends[is] = true, true
-		if ends[said] {
+		if said, came = s.outcomes(t); t.Failed() {
+			return ""
+		}
+		words[said.inNumber()]++
+		ends[came.inNumber()]++
+		if pairs(words, ends) >= pairsMin {
 			return "agrees, where chance decides"
 		}
 	}
-	t.Errorf("if %s\nthe what-if says: %+v\nand it comes:     %+v\nand however often it is done: the what-ifs say %+v\nit comes %+v",
-		s, said, came, told(words), told(ends))
+	t.Errorf("if %s\nof %d plays %d can be paired\nthe what-ifs say\n%s\nit comes\n%s",
+		s, playedAgain+1, pairs(words, ends), told(words), told(ends))
 	return ""
+}
+
+// pairs are how many pairs of equal outcomes can be made.
+func pairs(words, ends map[outcome]int) (all int) {
+	for one, n := range words {
+		all += min(n, ends[one])
+	}
+	return all
 }
 
 func (b Budget) key() string  { return b.Name }
@@ -276,24 +306,49 @@ func seen(all []Service) []Service {
 	return slices.DeleteFunc(slices.Clone(all), func(s Service) bool { return !s.Lasts && time.Duration(s.For) <= 2*stepLength })
 }
 
-// overQuota are the ReplicaSets of which a quota refuses pods in the end. The events of reality do not tell: of many of one object
-// the recorder drops some.
+// overQuota are the owners whose pods a quota refuses in the end. Of a ReplicaSet its condition tells. A StatefulSet and a DaemonSet have
+// none: they are those with fewer pods than they want where a quota has no pod left. The events of reality do not tell: of many of one
+// object the recorder drops some.
 func (r *reality) overQuota(client kubernetes.Interface) string {
 	r.t.Helper()
-	list, err := client.AppsV1().ReplicaSets("").List(r.t.Context(), metav1.ListOptions{})
-	if err != nil {
+	apps, all := client.AppsV1(), metav1.ListOptions{}
+	replicaSets, err := apps.ReplicaSets("").List(r.t.Context(), all)
+	statefulSets, errStateful := apps.StatefulSets("").List(r.t.Context(), all)
+	daemonSets, errDaemon := apps.DaemonSets("").List(r.t.Context(), all)
+	quotas, errQuotas := client.CoreV1().ResourceQuotas("").List(r.t.Context(), all)
+	if err := errors.Join(err, errStateful, errDaemon, errQuotas); err != nil {
 		r.t.Fatal(err)
 	}
 	var refused []string
-	for i := range list.Items {
-		for _, c := range list.Items[i].Status.Conditions {
+	for i := range replicaSets.Items {
+		for _, c := range replicaSets.Items[i].Status.Conditions {
 			if strings.Contains(c.Message, "exceeded quota") {
-				refused = append(refused, list.Items[i].Labels["app"])
+				refused = append(refused, replicaSets.Items[i].Labels["app"])
 			}
+		}
+	}
+	full := func(namespace string) bool {
+		return slices.ContainsFunc(quotas.Items, func(q corev1.ResourceQuota) bool { return q.Namespace == namespace && isFull(&q) })
+	}
+	for _, set := range statefulSets.Items {
+		if set.Status.Replicas < *set.Spec.Replicas && full(set.Namespace) {
+			refused = append(refused, set.Name)
+		}
+	}
+	for _, set := range daemonSets.Items {
+		if set.Status.CurrentNumberScheduled < set.Status.DesiredNumberScheduled && full(set.Namespace) {
+			refused = append(refused, set.Name)
 		}
 	}
 	slices.Sort(refused)
 	return strings.Join(refused, ", ")
+}
+
+// isFull tells that a quota has no pod left.
+func isFull(q *corev1.ResourceQuota) bool {
+	hard, limited := q.Spec.Hard[corev1.ResourcePods]
+	used := q.Status.Used[corev1.ResourcePods]
+	return limited && used.Cmp(hard) >= 0
 }
 
 func names[T any](of []T, key func(T) string) string {
@@ -303,6 +358,66 @@ func names[T any](of []T, key func(T) string) string {
 	}
 	slices.Sort(keys)
 	return strings.Join(keys, ", ")
+}
+
+// TestOverQuota: whoever owns the pods that a quota refuses is seen, and the answer tells of it.
+func TestOverQuota(t *testing.T) {
+	r := begin(t, 3)
+	r.kubectl("apply", "--filename="+r.file(quota(2)))
+	set := workload{kind: "StatefulSet", name: "db", version: "v1", replicas: 4, cpus: 1}.String()
+	f := r.fork()
+	answer := play(t, f, Question{Namespace: metav1.NamespaceDefault, For: forDefault, File: "-"},
+		strings.Join([]string{set, deployment("web", "v1", 4, 1), daemonSet("daemon")}, "\n---\n"))
+	if is, want := r.overQuota(f.client), "daemon, db, web"; is != want {
+		t.Errorf("a quota refuses pods of %s, not of %s", is, want)
+	}
+	if is, want := names(answer.Quotas, func(q Quota) string { return q.Object }), "daemonset/daemon, deployment/web, statefulset/db"; is != want {
+		t.Errorf("the answer tells of %s, not of %s", is, want)
+	}
+}
+
+// TestInNumber: a quota excuses other pods of the owners that it refuses, if they are as many, and nothing else.
+func TestInNumber(t *testing.T) {
+	is := outcome{budgets: "web0", quotas: "web0, web1", quiet: "true"}
+	is.pods = "ReplicaSet web0: ready x 4; ReplicaSet web1: ready x 2; StatefulSet pinned2: ready on sim-1 x 1"
+	same := is
+	same.pods = "ReplicaSet web0: ready x 3; ReplicaSet web1: ready x 3; StatefulSet pinned2: ready on sim-1 x 1"
+	if is.inNumber() != same.inNumber() {
+		t.Errorf("%+v is not %+v", is.inNumber(), same.inNumber())
+	}
+	for what, change := range map[string]func(*outcome){
+		"budgets": func(o *outcome) { o.budgets = "" },
+		"outages": func(o *outcome) { o.outages = "web1 true" },
+		"quotas":  func(o *outcome) { o.quotas = "web1" },
+		"quiet":   func(o *outcome) { o.quiet = "false" },
+		"number":  func(o *outcome) { o.pods = strings.Replace(o.pods, "x 2", "x 3", 1) },
+		"state":   func(o *outcome) { o.pods = strings.Replace(o.pods, "web1: ready", "web1: pending", 1) },
+		"node":    func(o *outcome) { o.pods = strings.Replace(o.pods, "sim-1", "sim-2", 1) },
+		"owner":   func(o *outcome) { o.pods = strings.Replace(o.pods, "pinned2", "pinned3", 1) },
+	} {
+		other := is
+		if change(&other); is.inNumber() == other.inNumber() {
+			t.Errorf("other %s are not seen: %+v", what, other)
+		}
+	}
+}
+
+// TestPairs: where chance decides on both sides there are enough, and too few for a what-if that always tells what comes seldom.
+func TestPairs(t *testing.T) {
+	often, seldom := outcome{pods: "often"}, outcome{pods: "seldom"}
+	for _, at := range []struct {
+		words, ends map[outcome]int
+		enough      bool
+	}{
+		{map[outcome]int{often: 12, seldom: 9}, map[outcome]int{often: 8, seldom: 13}, true},
+		{map[outcome]int{often: 20, seldom: 1}, map[outcome]int{often: 19, seldom: 2}, true},
+		{map[outcome]int{seldom: 21}, map[outcome]int{often: 18, seldom: 3}, false},
+		{map[outcome]int{seldom: 21}, map[outcome]int{often: 21}, false},
+	} {
+		if n := pairs(at.words, at.ends); n >= pairsMin != at.enough {
+			t.Errorf("%d pairs of %v and %v", n, at.words, at.ends)
+		}
+	}
 }
 
 // TestNothingIsWritten to the cluster, whatever is done to its fork.
