@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-io/setpoint/server/admin"
 )
 
 // fromThePage is what a browser says of a request of the page's own script.
@@ -88,7 +90,10 @@ func TestAWhatIf(t *testing.T) {
 		}
 		again = ask(door, "POST", "/SECRET/what-if", "{}", fromThePage...).Code
 		if string(question) == "no" {
-			return nil, errors.New("that is no question")
+			return nil, errors.New("nobody answers")
+		}
+		if string(question) == "malformed" {
+			return nil, &admin.Refusal{StatusCode: http.StatusBadRequest, Reason: "that is no question"}
 		}
 		return map[string]string{"what": string(question)}, ctx.Err()
 	})
@@ -99,8 +104,13 @@ func TestAWhatIf(t *testing.T) {
 	if again != http.StatusTooManyRequests {
 		t.Errorf("a second one beside it: %d", again)
 	}
-	if w := ask(door, "POST", "/SECRET/what-if", "no", fromThePage...); w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "no question") {
-		t.Errorf("%d %s", w.Code, w.Body)
+	for question, want := range map[string]struct {
+		code int
+		said string
+	}{"no": {http.StatusBadGateway, "nobody answers"}, "malformed": {http.StatusBadRequest, "no question"}} {
+		if w := ask(door, "POST", "/SECRET/what-if", question, fromThePage...); w.Code != want.code || !strings.Contains(w.Body.String(), want.said) {
+			t.Errorf("%s: %d %s", question, w.Code, w.Body)
+		}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

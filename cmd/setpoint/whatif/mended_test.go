@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -103,6 +104,27 @@ func TestWhatIsDue(t *testing.T) {
 	}
 	if answer := r.asked(Question{Lose: []string{"sim-1"}, For: 20 * time.Second}, ""); answer.Quiet {
 		t.Errorf("a loss that is noticed after --for: %+v", answer)
+	}
+}
+
+// TestAMalformedQuestion of a page is the page's mistake, and no server is asked: it was told as if no server had answered.
+func TestAMalformedQuestion(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a server is asked") }))
+	t.Cleanup(server.Close)
+	for _, question := range []string{
+		``, `drain`, `{"drain":1}`, `{"drain":"n","all":true}`, `{}`, `{"drain":"n","scale":"deployment/web=1"}`, `{"lose":["n",""]}`,
+		`{"scale":"deployment/web"}`, `{"delete":"web"}`, `{"file":"-"}`,
+	} {
+		_, err := AskInJSON(t.Context(), []*rest.Config{{Host: server.URL}}, []byte(question))
+		if refused, ok := errors.AsType[*admin.Refusal](err); !ok || refused.StatusCode != http.StatusBadRequest || refused.Reason == "" {
+			t.Errorf("%s: %#v", question, err)
+		}
+	}
+	server.Close()
+	if _, err := AskInJSON(t.Context(), []*rest.Config{{Host: server.URL}}, []byte(`{"drain":"n"}`)); err == nil {
+		t.Error("nobody has answered")
+	} else if refused, ok := errors.AsType[*admin.Refusal](err); ok {
+		t.Errorf("a question that nobody has answered is refused: %v", refused)
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -13,33 +15,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-io/setpoint/server/admin"
 )
 
 var errNoServer = errors.New("no server is known that could be asked")
 
-// AskInJSON is what-if for a page. The question has no file; the answer has States.
+// AskInJSON is what-if for a page. The question has no file and no time, which is that of the command; one without a namespace is about
+// the default one. The answer has States. A question that cannot be read or says no one thing is an admin.Refusal with code 400.
 func AskInJSON(ctx context.Context, servers []*rest.Config, question []byte) (any, error) {
-	q := Question{States: true}
+	q := Question{States: true, For: forDefault}
 	decoder := json.NewDecoder(bytes.NewReader(question))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&q); err != nil {
-		return nil, err
+		return nil, malformed(fmt.Errorf("no question: %w", err))
+	}
+	if q.Namespace == "" {
+		q.Namespace = metav1.NamespaceDefault
+	}
+	if err := q.Validate(); err != nil {
+		return nil, malformed(err)
 	}
 	return askOneOf(ctx, servers, q)
 }
 
-// askOneOf asks one server after the other until one has let the cluster be copied, and what would happen then. A question without a
-// namespace is about the default one, one without a time about the time of the command.
+func malformed(err error) error {
+	return &admin.Refusal{StatusCode: http.StatusBadRequest, Reason: err.Error()}
+}
+
+// askOneOf asks one server after the other until one has let the cluster be copied, and what would happen then.
 func askOneOf(ctx context.Context, servers []*rest.Config, q Question) (*Answer, error) {
-	if q.Namespace == "" {
-		q.Namespace = metav1.NamespaceDefault
-	}
-	if q.For == 0 {
-		q.For = forDefault
-	}
-	if err := q.Validate(); err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, workMax)
 	defer cancel()
 	failed := errNoServer
