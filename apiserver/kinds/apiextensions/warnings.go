@@ -10,18 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	openapivalidate "k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// warnings names what is accepted in schemas but has no effect.
+// warnings names what is accepted in schemas but has no effect, or another than its author can mean.
 func warnings(d *definition) []string {
 	in, err := internal(d)
 	if err != nil {
 		return nil // validation says so
 	}
 	var formats []string
-	setsOfObjects := sets.New[string]()
+	setsOfObjects, beyond := sets.New[string](), sets.New[string]()
 	eachSchema(in, func(s *apiextensions.JSONSchemaProps) {
 		formats = append(formats, unknownFormats(s)...)
+		beyond.Insert(boundsBeyondFormat(s)...)
 		if t := itemType(s); s.XListType != nil && *s.XListType == "set" && (t == "object" || t == "array") {
 			setsOfObjects.Insert(
 				fmt.Sprintf(
@@ -35,7 +37,7 @@ func warnings(d *definition) []string {
 	for _, format := range formats {
 		all = append(all, fmt.Sprintf("unrecognized format %q", format))
 	}
-	return slices.Concat(all, sets.List(setsOfObjects))
+	return slices.Concat(all, sets.List(setsOfObjects), sets.List(beyond))
 }
 
 // eachSchema visits every node of every version's schema.
@@ -61,6 +63,21 @@ func unknownFormats(s *apiextensions.JSONSchemaProps) []string {
 	}
 	node := &spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format, Type: []string{s.Type}}}
 	return schemavalidation.GetUnrecognizedFormats(node, environment.DefaultCompatibilityVersion())
+}
+
+// boundsBeyondFormat tells of bounds that no number of the format can have: with one of them upstream's rule refuses every number
+// (k8s.io/kube-openapi/pkg/validation/validate, numberValidator), and controller-gen writes such bounds for a Go uint32.
+func boundsBeyondFormat(s *apiextensions.JSONSchemaProps) (warnings []string) {
+	if s.Type != "integer" || s.Format != "int32" && s.Format != "int64" {
+		return nil
+	}
+	for name, bound := range map[string]*float64{"minimum": s.Minimum, "maximum": s.Maximum, "multipleOf": s.MultipleOf} {
+		if bound != nil && openapivalidate.IsValueValidAgainstRange(*bound, s.Type, s.Format, "", "") != nil {
+			warnings = append(warnings, fmt.Sprintf("%s %.0f is no %s, so that every number is refused: leave out the format, or the bound",
+				name, *bound, s.Format))
+		}
+	}
+	return warnings
 }
 
 func itemType(s *apiextensions.JSONSchemaProps) string {
