@@ -28,6 +28,7 @@ const conflictsMax = 20
 var (
 	// ErrOrder says that an order is none.
 	ErrOrder = errors.New("want an order to begin, to abort or to tell the status")
+	errMoved = errors.New("what is stored changed while it was read")
 	errBusy  = errors.New("others change the rotations all the time: try again")
 )
 
@@ -50,7 +51,7 @@ func (r *Rotations) Carry(ctx context.Context, o Order) (rotation.Progress, erro
 	}
 	for range conflictsMax {
 		progress, err := r.carry(ctx, o)
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !errors.Is(err, errMoved) {
 			return progress, err
 		}
 	}
@@ -63,6 +64,9 @@ func (r *Rotations) carry(ctx context.Context, o Order) (rotation.Progress, erro
 		return rotation.Progress{}, err
 	}
 	state, keys, err := r.read(o, list.Data[string(o.Kind)])
+	if errors.Is(err, ErrDropped) && r.movedFrom(ctx, list) {
+		return rotation.Progress{}, errMoved
+	}
 	if err != nil {
 		return rotation.Progress{}, err
 	}
@@ -112,6 +116,12 @@ func (r *Rotations) read(o Order, text string) (rotation.State, rotation.Keys, e
 		return rotation.State{}, nil, nil
 	}
 	return state, keys, err
+}
+
+// movedFrom reports whether other things are stored than were read: this server may have dropped a key since, as the new ones say.
+func (r *Rotations) movedFrom(ctx context.Context, list *corev1.ConfigMap) bool {
+	now, err := r.stored(ctx)
+	return err == nil && now.ResourceVersion != list.ResourceVersion
 }
 
 // begin makes a new key, unless a rotation is under way.
