@@ -8,7 +8,7 @@ const readsACache = "reads from a cache what it has just written; it failed in 3
 // Why specs of LeaderWorkerSet fail here.
 const (
 	lwsController = "test/integration/controllers: LeaderWorkerSet controller leaderWorkerSet creating or updating "
-	marksFirst    = "a pod without a node goes in one write here; upstream's marks it as being deleted in a write before, which LWS has to see"
+	marksFirst    = "LWS has to see a pod without a node marked before it is gone, and the two writes are closer together here: a race of the suite"
 	passedAgain   = "failed once and passed when it ran again"
 )
 
