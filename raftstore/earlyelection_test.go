@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 )
@@ -265,6 +266,20 @@ func TestASilentLeaderIsLeftToTheTimers(t *testing.T) {
 		c.Leader(others(leader)...)
 		if gap := time.Since(cut); gap < atOnce || gap > 3*time.Second {
 			t.Errorf("another leads after %v", gap)
+		}
+	})
+}
+
+func TestTheFirstFounderNeedNotBeWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience = 10 * time.Second
+		begin := time.Now()
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
+			cfg.Timing.HeartbeatTimeout, cfg.Timing.ElectionTimeout, cfg.Timing.FirstStands = patience, patience, true
+		})
+		defer c.Close()
+		if c.Leader(); time.Since(begin) >= patience {
+			t.Errorf("the first leader was there after %v", time.Since(begin))
 		}
 	})
 }

@@ -67,6 +67,7 @@ type Timing struct {
 	HeartbeatTimeout time.Duration
 	// ElectionTimeout is how long a candidate waits for votes. Default 500 ms.
 	ElectionTimeout time.Duration
+	FirstStands     bool // the first of those that found a cluster stands for election at once
 	// LeaderLease is how long a leader goes on without hearing from a quorum, at most
 	// HeartbeatTimeout, which is the default. With less, a pause that the followers do not
 	// notice ends the leadership. No promise rests on it: reads are proved by messages.

@@ -54,15 +54,15 @@ func (r *Replica) Stand(id string) error {
 	return r.transport.TimeoutNow(raft.ServerID(id), "", request, &raft.TimeoutNowResponse{})
 }
 
-// electLoneVoter tells a sole voter to stand for election at once. It would
-// otherwise wait out its heartbeat timeout for a leader that cannot exist. The
-// timers stay those of a larger cluster, so it may grow into one at any time.
-func (r *Replica) electLoneVoter() {
+// electFirst tells this server to stand for election at once where there can be no leader yet: as a sole voter, and with
+// Timing.FirstStands as the first founder. Others wait out their heartbeat timeout, which a sole voter has too, for it may get peers.
+func (r *Replica) electFirst() {
 	servers := r.raft.GetConfiguration().Configuration().Servers
-	if len(servers) != 1 || servers[0].ID != raft.ServerID(r.id) || servers[0].Suffrage != raft.Voter {
+	first := len(servers) > 0 && servers[0].ID == raft.ServerID(r.id) && servers[0].Suffrage == raft.Voter
+	if !first || len(servers) > 1 && !(r.founding && r.cfg.Timing.FirstStands) {
 		return
 	}
 	if err := r.Stand(r.id); err != nil {
-		r.cfg.Logger.Warn("lone voter waits out its heartbeat timeout", "err", err)
+		r.cfg.Logger.Warn("the first voter waits out its heartbeat timeout", "err", err)
 	}
 }

@@ -180,7 +180,7 @@ func (r *Replica) start(id string) error {
 	r.children.Go(func() { r.compact(r.ctx) })
 	r.children.Go(func() { r.followWatermark(r.ctx) })
 	r.children.Go(func() { r.watchSpace(r.ctx) })
-	r.electLoneVoter()
+	r.electFirst()
 	return nil
 }
 
