@@ -203,13 +203,6 @@ func (y *years) rotate(kind rotation.Kind) {
 
 func (y *years) order(kind rotation.Kind, what string) rotation.Progress {
 	p, err := y.tryOrder(rotations.Order{Kind: kind, Order: what})
-	for range 10 { // a server may have dropped the key a moment before what is stored says so to the one who asks
-		if !errors.Is(err, rotations.ErrDropped) {
-			break
-		}
-		time.Sleep(time.Second)
-		p, err = y.tryOrder(rotations.Order{Kind: kind, Order: what})
-	}
 	y.must(err)
 	return p
 }

@@ -85,12 +85,12 @@ func (ca *CA) signing() *Authority { return ca.current().all[0] }
 
 func (ca *CA) behindPEM() []byte { return ca.current().behindPEM }
 
-// hold makes others see other authorities from now on.
+// hold makes others see other authorities from now on. An authority is held before it is known: see Dropped.
 func (ca *CA) hold(all []*Authority) {
+	former := ca.now.Swap(authoritiesOf(all))
 	for _, a := range all {
 		ca.known.add(a.ID())
 	}
-	former := ca.now.Swap(authoritiesOf(all))
 	if former != nil {
 		close(former.replaced)
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,6 +166,43 @@ func TestDroppedAuthoritiesAreRemembered(t *testing.T) {
 }
 
 // TestAKubeconfigThatIsNone is told of, and the others follow nevertheless.
+// Whoever asks while a new authority comes is never told that it was dropped: what a rotation says of it would not be followed.
+func TestAnAuthorityThatComesIsNotDropped(t *testing.T) {
+	now := time.Now()
+	ca := must[*CA](t)(NewCA(now))
+	for range 20 {
+		text, next, err := MakeAuthority(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wrong atomic.Int64
+		var asking sync.WaitGroup
+		come := make(chan struct{})
+		asking.Go(func() {
+			for {
+				if ca.Dropped(next) {
+					wrong.Add(1)
+				}
+				select {
+				case <-come:
+					return
+				default:
+				}
+			}
+		})
+		before := ca.Pin()
+		_, err = ca.Ring().Add(text)
+		close(come)
+		asking.Wait()
+		if err != nil || wrong.Load() > 0 {
+			t.Fatalf("dropped while it came: %d times; %v", wrong.Load(), err)
+		}
+		if err := errors.Join(ca.Ring().Use(next), ca.Ring().Drop(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAKubeconfigThatIsNone(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	cluster := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))

@@ -26,6 +26,12 @@ func (l *pinList) add(pins ...string) {
 	l.all = l.all[max(0, len(l.all)-formerMax-ringKeysMax):]
 }
 
+func (l *pinList) has(pin string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.all, pin)
+}
+
 // except are all but those of some authorities.
 func (l *pinList) except(held []*Authority) []string {
 	l.mu.Lock()
@@ -37,8 +43,12 @@ func (l *pinList) except(held []*Authority) []string {
 	return former[max(0, len(former)-formerMax):]
 }
 
-// Dropped reports whether an authority with the hash was one of the cluster's, and is believed no more.
-func (ca *CA) Dropped(pin string) bool { return slices.Contains(ca.former(ca.current().all), pin) }
+// Dropped reports whether an authority with the hash was one of the cluster's, and is believed no more. What is known is looked at before
+// what is held, or a new one would be taken for a dropped one while it comes.
+func (ca *CA) Dropped(pin string) bool {
+	wasOurs := ca.founding != nil && ca.founding.ID() == pin || ca.known.has(pin)
+	return wasOurs && !ca.Holds(pin)
+}
 
 // former are the hashes of those that were dropped, if some are held. The founding one is the cluster's in any case.
 func (ca *CA) former(held []*Authority) []string {
