@@ -14,7 +14,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 	"github.com/setpoint-io/setpoint/raftstore/replica/memorylog"
-	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
 
 // ErrCrashed is what the storage of a crashed replica answers.
@@ -52,7 +51,7 @@ type Memory struct {
 	// snapshotFault is what writing a snapshot fails with, half way.
 	snapshotFault error
 	// segments are the log that was opened last, if Files keep it.
-	segments *segments.Log
+	segments memorylog.Turns
 }
 
 // NewMemory returns an empty disk.

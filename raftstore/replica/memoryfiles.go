@@ -20,10 +20,10 @@ func (m *Memory) openFiles(s *Storage) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
+	turns := memorylog.InTurns(log)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.segments = log
-	turns := memorylog.InTurns(log)
+	m.segments = turns
 	s.logs, s.sliced, s.dropSpares = turns, false, turns.DropSpares
 	s.closers = append(s.closers, turns)
 	return s, nil
@@ -40,8 +40,8 @@ func (m *Memory) Look(entries bool) memorylog.Contents {
 	if len(m.snapshots) > 0 {
 		c.SnapshotIndex, c.SnapshotTerm = m.snapshots[0].meta.Index, m.snapshots[0].meta.Term
 	}
-	if m.segments != nil && entries {
-		c.Entries = memorylog.EntriesOf(m.segments)
+	if m.segments.Log != nil && entries {
+		m.segments.LookAt(&c)
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package memorylog
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -23,10 +24,14 @@ type Files interface {
 type Turns struct {
 	*segments.Log
 	turn chan struct{}
+	// deletes is the first entry of an end of the log that is being deleted, or could not be; 0 if none is.
+	deletes *atomic.Uint64
 }
 
 // InTurns makes those who write to a log wait so.
-func InTurns(log *segments.Log) Turns { return Turns{Log: log, turn: make(chan struct{}, 1)} }
+func InTurns(log *segments.Log) Turns {
+	return Turns{Log: log, turn: make(chan struct{}, 1), deletes: &atomic.Uint64{}}
+}
 
 func (l Turns) take() (end func()) {
 	l.turn <- struct{}{}
@@ -45,8 +50,27 @@ func (l Turns) StoreLogs(entries []*raft.Log) error {
 // DeleteRange implements raft.LogStore.
 func (l Turns) DeleteRange(low, high uint64) error {
 	defer l.take()()
-	return l.Log.DeleteRange(low, high)
+	if last, _ := l.LastIndex(); high >= last {
+		l.deletes.Store(low)
+	}
+	err := l.Log.DeleteRange(low, high)
+	if err == nil {
+		l.deletes.Store(0)
+	}
+	return err
 }
+
+// kept is the last entry that no power cut may take: of those that are being deleted it may take each.
+func (l Turns) kept() uint64 {
+	last, _ := l.LastIndex()
+	if low := l.deletes.Load(); low > 0 {
+		return min(last, low-1)
+	}
+	return last
+}
+
+// LookAt fills in what the log holds.
+func (l Turns) LookAt(c *Contents) { c.Entries, c.Kept = EntriesOf(l), l.kept() }
 
 // DropSpares removes the files that are kept to be written again.
 func (l Turns) DropSpares() error {
@@ -69,8 +93,9 @@ type Contents struct {
 	Vote           string
 	// SnapshotIndex and SnapshotTerm are those of the newest snapshot, 0 without one.
 	SnapshotIndex, SnapshotTerm uint64
-	// Entries are those of the log, oldest first, unless they were not asked for.
+	// Entries are those of the log, oldest first, unless they were not asked for; no power cut may take one up to Kept.
 	Entries []Entry
+	Kept    uint64
 }
 
 // Entry is one entry of a log. Sum is a checksum of its data.

@@ -1,9 +1,12 @@
 package memorylog
 
 import (
+	"os"
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
 
 func TestBoundsAfterADeletion(t *testing.T) {
@@ -35,5 +38,40 @@ func TestBoundsAfterADeletion(t *testing.T) {
 				t.Errorf("the clone has %d entries", len(whole.Entries))
 			}
 		})
+	}
+}
+
+// TestKept: a power cut may take what is being deleted, and no more.
+func TestKept(t *testing.T) {
+	var inDeletion func()
+	log, err := segments.OpenWith(t.TempDir(), func(*os.File) error {
+		if inDeletion != nil {
+			inDeletion()
+		}
+		return nil
+	}, 8<<10, 8<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := InTurns(log)
+	defer turns.Close()
+	if err := turns.StoreLogs([]*raft.Log{{Index: 1}, {Index: 2}, {Index: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() uint64 {
+		var c Contents
+		turns.LookAt(&c)
+		return c.Kept
+	}
+	if n := kept(); n != 3 {
+		t.Errorf("%d entries are kept, want 3", n)
+	}
+	inDeletion = func() {
+		if last, _ := log.LastIndex(); last == 3 && kept() != 1 {
+			t.Errorf("%d entries are kept while the second is deleted, want 1", kept())
+		}
+	}
+	if err := turns.DeleteRange(2, 3); err != nil || kept() != 1 {
+		t.Errorf("%d entries are kept in the end, want 1: %v", kept(), err)
 	}
 }

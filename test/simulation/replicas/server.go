@@ -52,7 +52,7 @@ type server struct {
 	busy, away bool
 	// harmed: its disk was made to fail in this life.
 	harmed bool
-	// kept is the last entry that its log had when the power was cut.
+	// kept is the last entry that its log had to keep when the power was cut.
 	kept uint64
 	// lives counts its starts.
 	lives int
@@ -251,7 +251,7 @@ func (s *server) judgeStart(store *raftstore.Store) {
 func (s *server) halt(crash bool) {
 	defer s.end()
 	if crash {
-		s.kept = entriesOf(s.disk.Look(true)).last
+		s.kept = s.disk.Look(true).Kept
 		if err := s.files.cut(); err != nil {
 			s.world.judge.fail("cutting the power of %s: %v", s.name, err)
 		}
