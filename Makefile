@@ -40,11 +40,11 @@ release: ## static binaries for linux/amd64 and linux/arm64 in dist/, with what 
 vulnerabilities: ## known vulnerabilities of what is linked; asks the data base at vuln.go.dev, so it needs the internet
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.6.0 ./cmd/setpoint .
 
-test: build ## all tests, the long ones in their short form: pure, bubbles, scripts, the compose cluster if Docker is there
+test: ## all tests, the long ones in their short form: pure, bubbles, scripts, the compose cluster if Docker is there
 	deploy/test-setup.sh
 	test/run.sh
 
-long: build ## every test in full, without the race detector: longer than make test
+long: ## every test in full, without the race detector: longer than make test
 	deploy/test-setup.sh
 	LONG=1 RACE=0 test/run.sh
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests. The output ends with Go's own summary, one line for each package.
+# Builds bin/setpoint and runs all tests. The output ends with Go's own summary, one line for each package.
 #
 #   RACE=0          without the race detector: no C compiler needed
 #   RACE=full       every test in full with it (make race): much longer
@@ -36,7 +36,7 @@ failed=0 # everything runs, whatever fails before
 
 # What fails is run again, alone: test/again says what that excuses, and adds to this list.
 again_dir=$(mktemp -d)
-trap 'rm -rf "$again_dir"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$again_dir"' EXIT
 export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
 CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
 # What each program of tests takes is noted, so that it can be seen where the time goes.
@@ -50,6 +50,8 @@ if ((${#forms[@]} > 0)) && [[ -z ${TEST_FLAGS:-} ]]; then
   together=$again_dir/together
   CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$together" ./test/together || exit 1
 fi
+
+module=$(go list -m)
 
 # Asked the same way everywhere, without the race detector, vet uses what is built for
 # bin/setpoint; go test need not have it look again.
@@ -72,12 +74,24 @@ part() {
   echo "run: $name took $((SECONDS - begin)) s, and $((cpu - cpu_before)) s of CPU time"
   return "$status"
 }
+# begin starts a part beside the others, and finish waits for it and prints what it said.
+declare -A begun
+begin() {
+  part "$1" >"$again_dir/$1.out" 2>&1 &
+  begun[$1]=$!
+}
+finish() {
+  wait "${begun[$1]}" || failed=1
+  cat "$again_dir/$1.out"
+}
 # count_cpu sets cpu to the seconds that the children of this shell took which have ended. A substitution would count its own.
 count_cpu() {
   local file=$again_dir/times-$BASHPID
   times >"$file"
   cpu=$(awk -F'[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$file")
 }
+
+built() { make --no-print-directory build; }
 
 # The load harness, the conformance suite, the comparisons with upstream and with kstatus and the place of envtest are modules of their own.
 modules() {
@@ -99,8 +113,6 @@ clients() {
   return "$status"
 }
 compose() { vet -tags compose ./test/compose && test/compose.sh; }
-
-for name in looked_at modules conformance clients compose; do part "$name" || failed=1; done
 
 # Scripts type their commands with people's binary, whose servers print what docs/walkthrough.md says. With the race detector
 # servers say more, and are not static, so that no container can hold them: some scripts are skipped then.
@@ -129,8 +141,6 @@ detected() {
     ;;
   esac
 }
-module=$(go list -m)
-
 # longest_first orders package names: what runs for minutes begins first, so that the end does not wait for it.
 longest_first() {
   local long
@@ -150,17 +160,32 @@ without_detector() {
   # shellcheck disable=SC2046 # names of packages have no spaces
   TOGETHER=$together plain "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first "${without[@]}")
 }
-((${#without[@]} == 0)) || part without_detector || failed=1
-
-with_detector() {
-  # shellcheck disable=SC2046 # as above
-  TOGETHER=$together GOGC=$compiler_gogc "$AGAIN" -exec "$cost" -race "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first $(printf '%s\n' "${with[@]}" | grep -vxF "$static_package"))
-}
 # Its tests' own executable is the demo image: nothing else is in there, no C library either, so with the detector (cgo) it is linked statically.
 statically() {
   GOGC=$compiler_gogc "$AGAIN" -exec "$cost" -race -ldflags '-s -w -linkmode external -extldflags -static' "${test_flags[@]}" -- "$static_package"
 }
-((${#with[@]} == 0)) || part with_detector || failed=1
+with_detector() {
+  # shellcheck disable=SC2046 # as above
+  TOGETHER=$together GOGC=$compiler_gogc "$AGAIN" -exec "$cost" -race "${linker_flags[@]}" "${test_flags[@]}" -- $(longest_first $(printf '%s\n' "${with[@]}" | grep -vxF "$static_package"))
+}
+
+# What the detector watches is compiled for it alone, so it begins beside the build, which seldom has work for two processors.
+# With RACE=full it is everything, scripts that need bin/setpoint too.
+[[ ${RACE:-1} != 1 ]] || begin with_detector
+part built || exit 1
+# The cluster and the suite mostly wait.
+compose_and_conformance() {
+  local status=0
+  part compose || status=1
+  part conformance || status=1
+  return "$status"
+}
+begin compose_and_conformance
+for name in looked_at modules clients; do part "$name" || failed=1; done
+finish compose_and_conformance
+if [[ ${RACE:-1} == 1 ]]; then finish with_detector; fi
+((${#without[@]} == 0)) || part without_detector || failed=1
+[[ ${RACE:-1} != full ]] || part with_detector || failed=1
 ! printf '%s\n' "${with[@]}" | grep -qxF "$static_package" || part statically || failed=1
 
 # dearest prints the packages whose tests took most, both ways that they ran in together.
