@@ -49,6 +49,7 @@ func run(ctx context.Context, env *reconcile.Env) error {
 		Name:      "endpoints",
 		Queue:     "endpoint",
 		Reconcile: c.reconcile,
+		Rests:     reconcile.RestsEach,
 		Sources: []reconcile.Source{
 			reconcile.Self(c.services), reconcile.Changes(c.pods, serviceendpoints.PodChanged(c.services, env.Logger)),
 			reconcile.Changes(c.stored, c.endpointsChanged),

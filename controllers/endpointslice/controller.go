@@ -64,6 +64,7 @@ func run(ctx context.Context, env *reconcile.Env) error {
 		Name:      "endpointslice",
 		Queue:     "endpoint_slice",
 		Reconcile: c.reconcile,
+		Rests:     reconcile.RestsEach,
 		Sources: []reconcile.Source{
 			reconcile.Self(c.services), reconcile.Changes(c.pods, serviceendpoints.PodChanged(c.services, env.Logger)),
 			reconcile.Changes(c.nodes, c.nodeChanged), reconcile.Changes(stored, c.slices.Changed),

@@ -49,6 +49,7 @@ func run(ctx context.Context, env *reconcile.Env) error {
 		Name:      "endpointslicemirroring",
 		Queue:     "endpoint_slice_mirroring",
 		Reconcile: c.reconcile,
+		Rests:     reconcile.RestsEach,
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.services, serviceChanged), reconcile.Changes(c.endpoints, c.endpointsChanged),
 			reconcile.Changes(stored, c.slices.Changed),

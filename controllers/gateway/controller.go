@@ -76,7 +76,7 @@ func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface, ownA
 		ingresses: ingresses.From(env), classes: classes.From(env),
 	}
 	return reconcile.Run(ctx, reconcile.Config{
-		Name: "gateway", Reconcile: c.reconcile, Workers: 1, Rests: true, Env: env, Feeds: []reconcile.Feed{c.follow},
+		Name: "gateway", Reconcile: c.reconcile, Workers: 1, Rests: reconcile.RestsWhole, Env: env, Feeds: []reconcile.Feed{c.follow},
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.services, c.serviceChanged), reconcile.Changes(c.nodes, c.nodeChanged),
 			reconcile.Changes(c.namespaces, c.ifUsed), reconcile.Changes(c.slices, c.sliceChanged),

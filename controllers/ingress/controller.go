@@ -65,7 +65,7 @@ func run(ctx context.Context, env *reconcile.Env) error {
 		nodes: reconcile.Nodes.From(env),
 	}
 	return reconcile.Run(ctx, reconcile.Config{
-		Name: "ingress", Reconcile: c.reconcile, Workers: 1, Rests: true, Env: env,
+		Name: "ingress", Reconcile: c.reconcile, Workers: 1, Rests: reconcile.RestsWhole, Env: env,
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.ingresses, always), reconcile.Changes(c.classes, always), reconcile.Changes(c.services, c.serviceChanged),
 			reconcile.Changes(c.nodes, nodeChanged),

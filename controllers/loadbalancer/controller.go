@@ -79,7 +79,7 @@ var everything = []reconcile.Key{{Name: all}}
 
 func run(ctx context.Context, c *controller) error {
 	return reconcile.Run(ctx, reconcile.Config{
-		Name: "loadbalancer", Queue: "service", Reconcile: c.reconcile, Rests: true, Env: c.env,
+		Name: "loadbalancer", Queue: "service", Reconcile: c.reconcile, Rests: reconcile.RestsWhole, Env: c.env,
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.services, serviceChanged), reconcile.Changes(c.nodes, nodeChanged), reconcile.Changes(c.slices, c.sliceChanged),
 			reconcile.Changes(c.quotas, quotaChanged),

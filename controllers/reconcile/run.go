@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,9 +30,6 @@ const (
 	RetryDelayMin = 5 * time.Millisecond
 	// RetryDelayMax bounds the doubling pause of a key that keeps failing.
 	RetryDelayMax = 5 * time.Minute
-	// restFactor is how many times as long as a pass took a loop that rests does nothing after it, and restMax bounds that.
-	restFactor = 4
-	restMax    = 10 * time.Second
 )
 
 // Key names the object to reconcile: a namespace (empty for cluster-wide
@@ -68,9 +64,8 @@ type ConfigOf[K comparable] struct {
 	Feeds []FeedOf[K]
 	// Workers is how many keys are handled at once; 0 means DefaultWorkers.
 	Workers int
-	// Rests is for a loop with one key, whose passes look at all objects of a kind: it rests after each, so that endless changes of one
-	// tenant take a fifth of a core.
-	Rests bool
+	// Rests says whether the loop, or each of its keys, rests after a pass.
+	Rests Rests
 	// Env is the controller's: its Logger receives failures, its Clock is the queue's. Nil
 	// means silence and the real clock.
 	Env *Env
@@ -113,14 +108,14 @@ type loop[K comparable] struct {
 	came    chan struct{} // capacity 1: a key may wait
 	taking  chan struct{} // capacity 1: of loops that may be held, one worker at a time takes a key
 	worker  int
-	rested  atomic.Pointer[time.Time] // until when it rests; nil: it does not
+	rests   *rests[K]
 }
 
 func newLoop[K comparable](cfg ConfigOf[K]) *loop[K] {
 	if cfg.Env == nil {
 		cfg.Env = &Env{Logger: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}}
 	}
-	l := &loop[K]{cfg: cfg, log: cfg.Env.Logger.With("controller", cfg.Name), worker: cfg.Workers}
+	l := &loop[K]{cfg: cfg, log: cfg.Env.Logger.With("controller", cfg.Name), worker: cfg.Workers, rests: newRests[K](cfg.Rests)}
 	if l.worker <= 0 {
 		l.worker = DefaultWorkers
 	}
@@ -199,7 +194,7 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	}
 	name := func() string { return fmt.Sprint(key) }
 	begun := l.cfg.Env.Now()
-	if rest := max(l.numbers.PutOff(begun, name), l.rest(begun)); rest > 0 {
+	if rest := max(l.numbers.PutOff(begun, name), l.rests.left(key, begun)); rest > 0 {
 		l.gate.Return(turn)
 		l.queue.AddAfter(key, rest)
 		return true
@@ -210,10 +205,7 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	ended := l.cfg.Env.Now()
 	done(ended)
 	l.numbers.Passed(did.of(numbers.Pass{Key: name, At: ended, Took: ended.Sub(begun), Err: err}))
-	if l.cfg.Rests {
-		until := ended.Add(min(restFactor*ended.Sub(begun), restMax))
-		l.rested.Store(&until)
-	}
+	l.rests.begin(key, ended, ended.Sub(begun))
 	l.settle(ctx, key, again, err)
 	return true
 }
@@ -239,14 +231,6 @@ func (l *loop[K]) take(ctx context.Context) (key K, turn pace.Turn, ok bool) {
 		}
 	}
 	return key, turn, false
-}
-
-// rest is how long the loop has yet to rest.
-func (l *loop[K]) rest(now time.Time) time.Duration {
-	if until := l.rested.Load(); until != nil {
-		return until.Sub(now)
-	}
-	return 0
 }
 
 // call runs Func and turns a panic into an error of this key.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -80,11 +81,13 @@ func TestComesBackWhenAsked(t *testing.T) {
 // TestALoopThatRests takes a fifth of the time, however often things change, and is late by restMax at most.
 func TestALoopThatRests(t *testing.T) {
 	for name, c := range map[string]struct {
-		rests  bool
+		rests  Rests
 		pass   time.Duration
 		passes int
 	}{
-		"short passes": {true, time.Second, 20}, "long passes": {true, 10 * time.Second, 5}, "one that does not rest": {false, time.Second, 99},
+		"short passes": {RestsWhole, time.Second, 20}, "long passes": {RestsWhole, 10 * time.Second, 5},
+		"of each key, short passes": {RestsEach, 100 * time.Millisecond, 198}, "of each key, long passes": {RestsEach, time.Second, 50},
+		"one that does not rest": {RestsNever, time.Second, 99},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,6 +113,50 @@ func TestALoopThatRests(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestOtherKeysDoNotRest: while one key changes all the time another is handled at once.
+func TestOtherKeysDoNotRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		began := time.Now()
+		var calm []time.Duration
+		changes := func(ctx context.Context, add func(Key)) {
+			for i := 1; ctx.Err() == nil; i++ {
+				add(Key{Name: "busy"})
+				if i%700 == 0 {
+					add(Key{Name: "calm"})
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		reconcile := func(_ context.Context, key Key) (time.Duration, error) {
+			if key.Name == "calm" {
+				calm = append(calm, time.Since(began))
+			}
+			time.Sleep(time.Second)
+			return 0, nil
+		}
+		if err := Run(ctx, Config{Name: "test", Reconcile: reconcile, Feeds: []Feed{changes}, Rests: RestsEach}); err != nil {
+			t.Error(err)
+		}
+		if want := []time.Duration{6990 * time.Millisecond, 13990 * time.Millisecond}; !slices.Equal(calm, want) {
+			t.Errorf("passes of the key that was changed twice begin after %v, want %v", calm, want)
+		}
+	})
+}
+
+// TestRestsAreForgotten: what is remembered of keys that rest does not grow with the keys that there were.
+func TestRestsAreForgotten(t *testing.T) {
+	r, now := newRests[int](RestsEach), time.Now()
+	for key := range 10 * restingMax {
+		r.begin(key, now, time.Millisecond)
+		now = now.Add(time.Millisecond)
+	}
+	if n := len(r.until); n > restingMax {
+		t.Errorf("%d keys are remembered", n)
 	}
 }
 
@@ -265,7 +312,7 @@ func TestCause(t *testing.T) {
 // TestAHeldLoopTakesAStepForAPass: a step lasts while its key rests, while nothing waits, and through a burst of keys, none of which
 // loses its place.
 func TestAHeldLoopTakesAStepForAPass(t *testing.T) {
-	for name, rests := range map[string]bool{"rests": true, "does not rest": false} {
+	for name, rests := range map[string]Rests{"rests": RestsWhole, "does not rest": RestsNever} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				env := &Env{Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler), Numbers: &numbers.Ledger{}, Pace: &pace.Pace{}}
@@ -300,7 +347,7 @@ func TestAHeldLoopTakesAStepForAPass(t *testing.T) {
 					t.Errorf("%d steps wait for work", steps)
 				}
 				keys := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
-				if rests {
+				if rests == RestsWhole {
 					keys = keys[:1] // such loops have one key
 				}
 				for _, name := range keys {
@@ -312,7 +359,7 @@ func TestAHeldLoopTakesAStepForAPass(t *testing.T) {
 						t.Fatalf("a pass of %s instead of %s, and %d more", got, keys[i], len(passes))
 					}
 					got := env.Numbers.Reports(time.Now())[0]
-					if got.Depth != len(keys)-i-1 || got.Adds != uint64(1+len(keys))+uint64(len(keys))*map[bool]uint64{true: 1}[rests] {
+					if got.Depth != len(keys)-i-1 || got.Adds != uint64(1+len(keys))+uint64(len(keys))*uint64(rests) {
 						t.Errorf("after %s: %+v", keys[i], got)
 					}
 					if err := gate.Step(); err != nil {
