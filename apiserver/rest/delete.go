@@ -62,12 +62,25 @@ func (s *Store) ends(obj resource.Object) bool {
 // end deletes an object that was marked to end at once. Upstream writes both too: operators act on the mark, and the last event of a watch
 // is too late for that. Who deletes it meanwhile is welcome.
 func (s *Store) end(ctx context.Context, marked resource.Object) (runtime.Object, bool, error) {
-	options := &metav1.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: new(marked.GetUID())}}
-	obj, gone, err := s.Delete(ctx, marked.GetName(), nil, options)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	obj, gone, err := s.Delete(ctx, marked.GetName(), s.ifStill(marked, nil), &metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	if apierrors.IsNotFound(err) {
 		return s.deletedAnswer(marked), true, nil
 	}
 	return obj, gone, err
+}
+
+// ifStill asks validate about the object that was seen; another one of its name counts as none. An UID among the preconditions would
+// make that a conflict, which also answers a write that was tried too often or whose leadership has ended: the object is there then.
+func (s *Store) ifStill(seen resource.Object, validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, now runtime.Object) error {
+		switch {
+		case now.(resource.Object).GetUID() != seen.GetUID():
+			return apierrors.NewNotFound(s.kind.GroupResource(), seen.GetName())
+		case validate == nil:
+			return nil
+		}
+		return validate(ctx, now)
+	}
 }
 
 // warnOfOrphans tells who says nothing what will become of dependents.
@@ -226,18 +239,8 @@ func asOf(o *internalversion.ListOptions) *internalversion.ListOptions {
 // same name.
 func (s *Store) deleteListed(ctx context.Context, listed resource.Object, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions) error {
-	if options == nil {
-		options = &metav1.DeleteOptions{}
-	}
-	if options.Preconditions == nil {
-		options.Preconditions = &metav1.Preconditions{}
-	}
-	asked := options.Preconditions.UID
-	if asked == nil {
-		options.Preconditions.UID = new(listed.GetUID())
-	}
-	_, _, err := s.Delete(ctx, listed.GetName(), validate, options)
-	if apierrors.IsNotFound(err) || (asked == nil && options.Preconditions.ResourceVersion == nil && apierrors.IsConflict(err)) {
+	_, _, err := s.Delete(ctx, listed.GetName(), s.ifStill(listed, validate), options)
+	if apierrors.IsNotFound(err) {
 		return nil // gone, or replaced, meanwhile
 	}
 	return err
