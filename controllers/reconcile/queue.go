@@ -15,9 +15,16 @@ func newQueue[K comparable](
 	c clock.WithTicker, limiter workqueue.TypedRateLimiter[K], loop *numbers.Loop, came chan<- struct{},
 ) workqueue.TypedRateLimitingInterface[K] {
 	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Clock: c, Queue: &waiting[K]{clock: c, loop: loop, came: came}})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Clock: c, Queue: plain})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Clock: rarely{c}, Queue: plain})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Clock: c, DelayingQueue: delaying})
 }
+
+// rarely is a clock whose tickers tick a sixth as often. A delaying queue has timers for its keys, and looks every ten seconds whether they
+// missed one: over thirty queues did so at moments of their own.
+type rarely struct{ clock.WithTicker }
+
+// NewTicker implements clock.WithTicker.
+func (r rarely) NewTicker(every time.Duration) clock.Ticker { return r.WithTicker.NewTicker(6 * every) }
 
 // waiting are the keys that wait, first in, first out. The workqueue calls it under its lock.
 type waiting[K comparable] struct {

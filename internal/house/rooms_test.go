@@ -128,7 +128,7 @@ var rooms = []room{
 	{[]string{"raftstore/contact"}, "whether this server still has a leader", nil, "requests, watches, sessions and health follow one verdict"},
 	{[]string{"raftstore/founded"}, "the record, outside of data directories, that the cluster was founded", nil, "servers that lost their data do not found another cluster"},
 	{[]string{"raftstore/replica"}, "raft, files, checksums", []string{"raftstore/replica/*", "raftstore/command", "raftstore/founded", "raftstore/state", "internal/{aligned,durable}"}, "the only importer of hashicorp/raft and bbolt: one package knows what their API really promises"},
-	{[]string{"raftstore/replica/transport"}, "raft's network connections, and the member id that each one calls", nil, "part of the one importer of hashicorp/raft"},
+	{[]string{"raftstore/replica/transport"}, "raft's network connections, and the member id that each one calls", []string{"internal/aligned"}, "part of the one importer of hashicorp/raft"},
 	{[]string{"raftstore/replica/marks"}, "who a server is and how far its log was committed, apart from the log", []string{"internal/durable"}, "a log that was put back to an earlier state shows no damage, so what was committed is recorded elsewhere too"},
 	{[]string{"raftstore/replica/birth"}, "the name of a new life, and its first revision, term and index", nil, "a restored cluster never reuses a revision, term or index of the former one"},
 	{[]string{"raftstore/replica/headroom"}, "free space on the disks", []string{"raftstore/replica/diskreserve"}, "writes fail before a disk is full"},

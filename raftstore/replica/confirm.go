@@ -39,7 +39,7 @@ func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
 			return fmt.Errorf("%w: %w", ErrNotLeader, err)
 		}
 		// Each try sends heartbeats at once, and ends with an answer or the leadership.
-		if err := r.await(ctx, r.raft.VerifyLeader); err != nil {
+		if err := r.transport.InHurry(func() error { return r.await(ctx, r.raft.VerifyLeader) }); err != nil {
 			return fmt.Errorf("%w: %w", ErrNotLeader, err)
 		}
 		// Won again in a later term, the state may lack writes of the term between.

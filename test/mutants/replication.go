@@ -53,9 +53,23 @@ var ofReplication = []Mutant{
 	{
 		Name: "who-comes-back-is-missed", Bug: "a server that was away for long gets entries when raft tries again",
 		File:   "raftstore/replica/transport/absence.go",
-		Old:    `if err == nil || isHeartbeat(request) || !t.awaitPeer(id, request.Term) {`,
+		Old:    `if err == nil || !t.awaitPeer(id, request.Term) {`,
 		New:    `if true {`,
 		Checks: []Check{{"raftstore", "TestWhoComesBackIsNotMissed"}},
+	},
+	{
+		Name: "late-and-held-back", Bug: "heartbeats are as rare on a busy machine as on a calm one",
+		File:   "raftstore/replica/transport/rhythm.go",
+		Old:    `err != nil || answered.Sub(sent) > slack || sent.Sub(r.sent) > beat+slack {`,
+		New:    `err != nil || slack < 0 {`,
+		Checks: []Check{{"raftstore/replica/transport", "TestWhatEndsTheRhythm"}, {"raftstore/replica/transport", "TestHeartbeatsOfACalmLeader"}},
+	},
+	{
+		Name: "no-hurry", Bug: "who proves a read by heartbeats waits for the next beat",
+		File:   "raftstore/replica/transport/rhythm.go",
+		Old:    `if t.hurrying += more; t.held != nil && t.hurrying > 0 {`,
+		New:    `if t.held != nil && more > 2 {`,
+		Checks: []Check{{"raftstore/replica/transport", "TestWhoIsInAHurry"}},
 	},
 	{
 		Name: "commit-not-told", Bug: "a follower that is read learns of a commit when raft tells it by itself",

@@ -24,8 +24,11 @@ func (t *Transport) AppendEntries(
 	request *raft.AppendEntriesRequest,
 	response *raft.AppendEntriesResponse,
 ) error {
+	if isHeartbeat(request) {
+		return t.beat(id, target, request, response)
+	}
 	err := t.appendEntries(id, target, request, response)
-	if err == nil || isHeartbeat(request) || !t.awaitPeer(id, request.Term) {
+	if err == nil || !t.awaitPeer(id, request.Term) {
 		return err
 	}
 	return t.appendEntries(id, target, request, response)

@@ -19,7 +19,7 @@ const (
 )
 
 // Config is what a Transport needs; all fields are required, but Dial on a lone
-// server, and Introduce and Meet.
+// server, Introduce and Meet, and Beat.
 type Config struct {
 	// ID is the member id, Address where the others reach it, host:port.
 	ID, Address string
@@ -41,6 +41,9 @@ type Config struct {
 	// Refuses says why this server takes no such entries from a leader now, or nil. The
 	// leader hears it as that of a message which did not arrive.
 	Refuses func(entries []*raft.Log) error
+	// Beat is how far apart heartbeats to a peer are while nothing is late; 0: as far as raft has them. With two fifths of a
+	// follower's patience two reach it before it stands for election, and a fifth is left.
+	Beat time.Duration
 	// Stopped says why this server has stopped itself, or nil: it gives no vote then, asks
 	// for none and acknowledges nothing.
 	Stopped func() error
@@ -73,6 +76,11 @@ type Transport struct {
 	contacts map[raft.ServerID]time.Time
 	accepted map[raft.ServerID]acceptance
 	peers    map[raft.ServerID]*progress
+	rhythms  map[raft.ServerID]*rhythm
+	// held is closed when the heartbeats that wait are to be sent; nil: none waits. hurrying is how many calls of InHurry there are.
+	held     chan struct{}
+	hurrying int
+	every    time.Duration // Config.Beat
 }
 
 // New returns a transport; its Close and CloseConns end what it started.
@@ -83,6 +91,7 @@ func New(cfg Config) *Transport {
 		stopped: cfg.Stopped, met: make(chan struct{}), leaving: make(chan struct{}),
 		messages: make(chan raft.RPC), beats: make(chan raft.RPC, 1),
 		contacts: map[raft.ServerID]time.Time{}, accepted: map[raft.ServerID]acceptance{}, peers: map[raft.ServerID]*progress{},
+		rhythms: map[raft.ServerID]*rhythm{}, every: cfg.Beat,
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: stream, MaxPool: peerConnections, Timeout: messageTimeout, Logger: cfg.Raft,
 			ServerAddressProvider: target{},
