@@ -1,6 +1,7 @@
 package setpointtest_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,4 +62,35 @@ func TestWrongCRDs(t *testing.T) {
 			t.Errorf("it said %q\nand not    %q", said, says)
 		}
 	})
+}
+
+// TestKubebuilder: the folders of its projects can be listed as they are, kustomize's files included.
+func TestKubebuilder(t *testing.T) {
+	crd, err := os.ReadFile("testdata/crd/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for path, text := range map[string]string{
+		"crd/kustomization.yaml": "resources: [bases/shop.yaml]\n", "crd/kustomizeconfig.yaml": "nameReference: []\n", "crd/bases/shop.yaml": string(crd),
+		"webhook/kustomization.yaml": "resources: [manifests.yaml, service.yaml]\n", "webhook/kustomizeconfig.yaml": "namespace: []\n",
+		"webhook/service.yaml": "{apiVersion: v1, kind: Service, metadata: {name: webhook-service, namespace: system}, spec: {ports: [{port: 443}]}}\n",
+		"webhook/manifests.yaml": "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: shops}, webhooks: [" +
+			"{name: shops.example.com, admissionReviewVersions: [v1], sideEffects: None, rules: []," +
+			" clientConfig: {service: {name: webhook-service, namespace: system, path: /validate}}}]}\n",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := setpointtest.Start(t, setpointtest.Config{CRDs: []string{"crd/bases"}, Webhooks: []string{"webhook"}, Loops: setpointtest.APIOnly})
+	c.Eventually("validatingwebhookconfiguration/shops")
+	for says, config := range map[string]setpointtest.Config{
+		`Config.CRDs: the folder "crd" has no manifest, a .yaml, .yml or .json file that is not kustomize's: its folders, which are not read, are ["bases"]`: {CRDs: []string{"crd"}},
+		`Config.Webhooks: there is no webhook configuration in ["webhook/service.yaml"]`:                                                                     {Webhooks: []string{"webhook/service.yaml"}},
+	} {
+		if said := failure(t, func(t testing.TB) { setpointtest.Start(t, config) }); !strings.Contains(said, says) {
+			t.Errorf("it said %q\nand not    %q", said, says)
+		}
+	}
 }

@@ -24,12 +24,21 @@ type Listed struct {
 	crds, webhooks []*unstructured.Unstructured
 }
 
-// Read reads the files and folders that a Config lists.
+// Read reads the files and folders that a Config lists. What stands beside webhook configurations is passed over, such as the Service
+// that they name, and that the program under test takes the place of.
 func Read(crds, webhooks []string) (listed Listed, err error) {
 	if listed.crds, err = readAll("CRDs", crds); err != nil {
 		return listed, err
 	}
-	listed.webhooks, err = readAll("Webhooks", webhooks)
+	all, err := readAll("Webhooks", webhooks)
+	for _, object := range all {
+		if strings.HasSuffix(object.GetKind(), "WebhookConfiguration") {
+			listed.webhooks = append(listed.webhooks, object)
+		}
+	}
+	if err == nil && len(webhooks) > 0 && !listed.HasWebhooks() {
+		err = fmt.Errorf("Config.Webhooks: there is no webhook configuration in %q", webhooks)
+	}
 	return listed, err
 }
 

@@ -54,17 +54,29 @@ func filesOf(path string) ([]string, error) {
 		return []string{path}, err
 	}
 	entries, err := os.ReadDir(path)
-	var files []string
+	var files, folders []string
 	for _, entry := range entries {
-		switch filepath.Ext(entry.Name()) {
-		case ".yaml", ".yml", ".json":
+		switch {
+		case entry.IsDir():
+			folders = append(folders, entry.Name())
+		case isManifest(entry.Name()):
 			files = append(files, filepath.Join(path, entry.Name()))
 		}
 	}
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("the folder %q has no .yaml, .yml or .json file", path)
+		err = fmt.Errorf("the folder %q has no manifest, a .yaml, .yml or .json file that is not kustomize's: its folders, which are not read, are %q", path, folders)
 	}
 	return files, err
+}
+
+// isManifest tells manifests by their names. What kubebuilder puts beside them for kustomize is none.
+func isManifest(name string) bool {
+	switch extension := filepath.Ext(name); extension {
+	case ".yaml", ".yml", ".json":
+		base := strings.TrimSuffix(name, extension)
+		return base != "kustomization" && base != "kustomizeconfig"
+	}
+	return false
 }
 
 // decode reads documents; a List is its items.

@@ -126,7 +126,12 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+// lastSentence is the last line, with the one that it goes on with if it is indented.
+func lastSentence(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	last := lines[len(lines)-1]
+	if len(lines) > 1 && strings.HasPrefix(last, "\t") {
+		last = lines[len(lines)-2] + " " + last
+	}
+	return strings.Join(strings.Fields(last), " ")
 }

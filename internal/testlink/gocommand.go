@@ -137,7 +137,7 @@ func (f Finder) goCommand(ctx context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("it has not ended within %v: %s", buildLimit, buildBefore)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, lastLine(problems.String()))
+		return "", fmt.Errorf("%w: %s", err, lastSentence(problems.String()))
 	}
 	path := strings.TrimSpace(out.String())
 	if !isFile(path) {

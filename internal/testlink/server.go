@@ -133,7 +133,7 @@ func (s server) awaitAnswer(ctx context.Context, alive *os.File, log string) err
 // endedAtOnce is what the server said last. One that found another is worth another try.
 func (s server) endedAtOnce(log string) error {
 	text, _ := os.ReadFile(log)
-	said := lastLine(string(text))
+	said := lastSentence(string(text))
 	err := fmt.Errorf("%s testserver ended at once: %s", s.binary, said)
 	if strings.Contains(said, answersAlready) {
 		return fmt.Errorf("%w: %w", errAway, err)

@@ -415,8 +415,10 @@ func TestBinary(t *testing.T) {
 		"no binary":     {noTool + "echo 'no required module provides package' >&2; exit 1", "", "there is no setpoint binary for tests: go get -tool " + commandPath, nil},
 		"in PATH":       {noTool, "setpoint", "", inPath(process.Version)},
 		"other in PATH": {noTool + "echo " + self, self, "", inPath("9.9.9")},
-		"only other":    {noTool + "exit 1", "", "setpoint is setpoint 9.9.9", inPath("9.9.9")},
-		"no go tool":    {"exit 127", "", "go tool -n setpoint: exit status 127", nil},
+		"no sum": {noTool + `printf 'main.go:1: missing go.sum entry for x; to add:\n\tgo get x\n' >&2; exit 1`, "",
+			"exit status 1: main.go:1: missing go.sum entry for x; to add: go get x; ", nil},
+		"only other": {noTool + "exit 1", "", "setpoint is setpoint 9.9.9", inPath("9.9.9")},
+		"no go tool": {"exit 127", "", "go tool -n setpoint: exit status 127", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			goSays(t, tc.script)
