@@ -30,7 +30,9 @@ type Cluster struct {
 
 // world is what the views of a cluster share.
 type world struct {
-	t      testing.TB
+	t testing.TB
+	// ctx is the test's. It is taken once: Ginkgo makes another one each time, and ends the suite if that is in a cleanup.
+	ctx    context.Context
 	config Config
 	bubble bool
 	// current is the cluster; Reset replaces it.
@@ -138,7 +140,10 @@ func (c *Cluster) should(err error) {
 
 // end stops the cluster, after the programs that Run started.
 func (w *world) end() {
-	if w.t.Failed() {
+	w.mu.Lock()
+	early := w.ended
+	w.mu.Unlock()
+	if w.t.Failed() && !early { // what filled a template is no news
 		w.report()
 	}
 	w.mu.Lock()
@@ -170,4 +175,4 @@ func (w warnings) HandleWarningHeader(code int, _, text string) {
 }
 
 // background is a context for what is said after a failure, when that of the test may have ended.
-func (w *world) background() context.Context { return context.WithoutCancel(w.t.Context()) }
+func (w *world) background() context.Context { return context.WithoutCancel(w.ctx) }

@@ -47,7 +47,7 @@ func That(name string, is func(object *unstructured.Unstructured) bool) Conditio
 func (c *Cluster) Eventually(target string, conditions ...Condition) *unstructured.Unstructured {
 	c.t.Helper()
 	c.alive()
-	object, err := c.client().Eventually(c.t.Context(), target, conditions...)
+	object, err := c.client().Eventually(c.ctx, target, conditions...)
 	c.must(err)
 	return object
 }
@@ -56,5 +56,5 @@ func (c *Cluster) Eventually(target string, conditions ...Condition) *unstructur
 func (c *Cluster) Never(target string, condition Condition) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().Never(c.t.Context(), target, condition))
+	c.must(c.client().Never(c.ctx, target, condition))
 }

@@ -59,7 +59,7 @@ func (w *playing) crashLeader() {
 	back := make(chan struct{})
 	timer := time.AfterFunc(down, func() {
 		defer close(back)
-		if err := cluster.StartServer(w.cluster.t.Context(), leader); err != nil {
+		if err := cluster.StartServer(w.cluster.ctx, leader); err != nil {
 			w.cluster.t.Errorf("setpointtest: LeaderCrash: starting %s again: %v", leader, err)
 		}
 	})

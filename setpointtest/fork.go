@@ -18,7 +18,7 @@ type Mark struct {
 func (c *Cluster) Mark() *Mark {
 	c.t.Helper()
 	c.alive()
-	image, err := c.current.Load().Image(c.t.Context())
+	image, err := c.current.Load().Image(c.ctx)
 	if err != nil {
 		c.t.Fatalf("setpointtest: Mark: %v", err)
 	}
@@ -34,11 +34,11 @@ func (c *Cluster) Fork(t testing.TB) *Cluster {
 
 func (m *Mark) fork(t testing.TB, config Config, namespace string) *Cluster {
 	t.Helper()
-	w := &world{t: t, config: config, bubble: inBubble()}
+	w := &world{t: t, ctx: t.Context(), config: config, bubble: inBubble()}
 	if behind := time.Until(m.taken); w.bubble && behind > 0 {
 		time.Sleep(behind) // objects that were made in a later time than this bubble's would be young for years
 	}
-	cluster, err := m.image.Intercepted(w.ofLoop).Start(t.Context())
+	cluster, err := m.image.Intercepted(w.ofLoop).Start(w.ctx)
 	f := w.begin(cluster, err, "Fork")
 	f.namespace = namespace
 	return f
@@ -50,13 +50,13 @@ func (c *Cluster) Reset(m *Mark) {
 	c.alive()
 	c.should(c.programs.Stop())
 	former := c.current.Load()
-	cluster, err := m.image.Intercepted(c.ofLoop).Start(c.t.Context())
+	cluster, err := m.image.Intercepted(c.ofLoop).Start(c.ctx)
 	if err != nil {
 		c.t.Fatalf("setpointtest: Reset: %v", err)
 	}
 	c.current.Store(cluster)
 	c.must(former.Stop())
-	if err := cluster.Ready(c.t.Context()); err != nil {
+	if err := cluster.Ready(c.ctx); err != nil {
 		c.t.Fatalf("setpointtest: Reset: %v", err)
 	}
 	c.start = cluster.Revision()

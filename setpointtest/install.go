@@ -27,7 +27,7 @@ func (c *Cluster) install() {
 	if listed.HasWebhooks() {
 		c.openWebhooks()
 	}
-	c.must(c.client().Install(c.t.Context(), listed, c.hooks))
+	c.must(c.client().Install(c.ctx, listed, c.hooks))
 }
 
 // openWebhooks chooses a port, and makes a certificate for it.

@@ -10,28 +10,28 @@ import (
 func (c *Cluster) Apply(manifests ...string) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().Apply(c.t.Context(), manifests...))
+	c.must(c.client().Apply(c.ctx, manifests...))
 }
 
 // ApplyObject applies one object. One that client-go or controller-runtime has made needs no kind.
 func (c *Cluster) ApplyObject(object runtime.Object) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().ApplyObject(c.t.Context(), object))
+	c.must(c.client().ApplyObject(c.ctx, object))
 }
 
 // Delete deletes objects, with their dependents in the background. It does not wait; Eventually with Gone does.
 func (c *Cluster) Delete(targets ...string) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().Delete(c.t.Context(), targets...))
+	c.must(c.client().Delete(c.ctx, targets...))
 }
 
 // Get returns an object, or nil if there is none.
 func (c *Cluster) Get(target string) *unstructured.Unstructured {
 	c.t.Helper()
 	c.alive()
-	object, err := c.client().Get(c.t.Context(), target)
+	object, err := c.client().Get(c.ctx, target)
 	c.must(err)
 	return object
 }

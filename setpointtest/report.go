@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,7 +23,7 @@ const (
 func (c *Cluster) Events(target string) []corev1.Event {
 	c.t.Helper()
 	c.alive()
-	events, err := c.client().Events(c.t.Context(), target)
+	events, err := c.client().Events(c.ctx, target)
 	c.must(err)
 	return events
 }
@@ -62,10 +63,7 @@ func (w *world) dump() (string, error) {
 func (w *world) report() {
 	lines := w.trace()
 	if artifacts := flag.Lookup("test.artifacts"); artifacts != nil && artifacts.Value.String() == "true" {
-		w.write(traceFile, strings.Join(lines, "\n")+"\n")
-		if text, err := w.dump(); err == nil {
-			w.write(dumpFile, text)
-		}
+		w.keep(lines)
 	}
 	if len(lines) == 0 {
 		return
@@ -74,9 +72,28 @@ func (w *world) report() {
 	w.t.Logf("setpointtest: the last %d of %d changes (all of them, and every object, with go test -artifacts):\n\t%s", len(shown), len(lines), strings.Join(shown, "\n\t"))
 }
 
-func (w *world) write(file, text string) {
-	path := filepath.Join(w.t.ArtifactDir(), file)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+// keep writes the whole trace and every object into the folder of the test's artifacts, and says where: Ginkgo does not.
+func (w *world) keep(lines []string) {
+	dir := artifactDir(w.t)
+	if dir == "" {
+		w.t.Logf("setpointtest: no files are kept, because this version of Ginkgo names no folder for them: log c.Trace() and c.Dump()")
+		return
+	}
+	w.write(dir, traceFile, strings.Join(lines, "\n")+"\n")
+	if text, err := w.dump(); err == nil {
+		w.write(dir, dumpFile, text)
+	}
+	w.t.Logf("setpointtest: all changes, and every object, are in %s", dir)
+}
+
+// artifactDir is "" if the test names none: GinkgoTB of Ginkgo v2.27 has the method of an interface that is nil.
+func artifactDir(t testing.TB) (dir string) {
+	defer func() { _ = recover() }()
+	return t.ArtifactDir()
+}
+
+func (w *world) write(dir, file, text string) {
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 		w.t.Logf("setpointtest: %v", err)
 	}
 }

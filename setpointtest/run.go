@@ -18,7 +18,7 @@ type RunnableFunc = testclient.RunnableFunc
 func (c *Cluster) Run(r Runnable) {
 	c.t.Helper()
 	c.alive()
-	p := c.programs.Run(c.t.Context(), r, callerLine())
+	p := c.programs.Run(c.ctx, r, callerLine())
 	c.t.Cleanup(func() { c.should(p.Stop()) })
 	c.must(p.AwaitElected(c.timeout, c.hooks, func() string { return c.refused.WaitFor(c.faults.heldKinds()) }))
 }

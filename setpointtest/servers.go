@@ -14,7 +14,7 @@ const leaderLimit = time.Minute
 func (c *Cluster) Leader() (name string) {
 	c.t.Helper()
 	c.alive()
-	err := testclient.Await(c.t.Context(), leaderLimit, func() (bool, error) {
+	err := testclient.Await(c.ctx, leaderLimit, func() (bool, error) {
 		name = c.current.Load().Leader()
 		return name != "", nil
 	})
@@ -38,7 +38,7 @@ func (c *Cluster) CrashServer(name string) {
 func (c *Cluster) StartServer(name string) {
 	c.t.Helper()
 	c.alive()
-	if err := c.current.Load().StartServer(c.t.Context(), name); err != nil {
+	if err := c.current.Load().StartServer(c.ctx, name); err != nil {
 		c.t.Fatalf("setpointtest: StartServer: %v", err)
 	}
 }

@@ -24,8 +24,8 @@ type Config struct {
 	Name string
 	// CRDs are files and folders with CustomResourceDefinitions.
 	CRDs []string
-	// Webhooks are files and folders with webhook configurations. Their clientConfigs, and those of conversions in
-	// CRDs, are led to WebhookServer in place of a Service.
+	// Webhooks are files and folders with webhook configurations; other objects in them are passed over. Their clientConfigs, and
+	// those of conversions in CRDs, are led to WebhookServer in place of a Service.
 	Webhooks []string
 	// Nodes are simulated: their pods become Running and Ready and run nothing. 0: API and control loops only.
 	Nodes int
@@ -62,7 +62,7 @@ func Start(t testing.TB, config Config) *Cluster {
 		t.Fatal("setpointtest: a bubble cannot wait for a disk: leave Config.DataDir empty in synctest.Test")
 	}
 	loops, apiOnly := testclient.Chosen(config.Loops)
-	cluster, err := setpoint.Start(t.Context(), setpoint.Config{
+	cluster, err := setpoint.Start(w.ctx, setpoint.Config{
 		InMemory: config.DataDir == "", DataDir: config.DataDir, Replicas: config.Replicas, SimulatedNodes: config.Nodes,
 		APIOnly: apiOnly, Loops: loops, Intercept: w.ofLoop,
 		DisabledAdmission: testclient.DisabledAdmission(config.Loops, config.DisabledAdmission), Logger: config.Logger,
@@ -80,7 +80,7 @@ func newWorld(t testing.TB, config Config) *world {
 		t.Fatalf("setpointtest: this test has a cluster named %q already: use Fork for another future of it, or give each Config a Name", config.Name)
 	}
 	t.Cleanup(func() { clusters.Delete(key) })
-	return &world{t: t, config: config, bubble: inBubble()}
+	return &world{t: t, ctx: t.Context(), config: config, bubble: inBubble()}
 }
 
 // timeout is how long the test waits.
@@ -105,7 +105,7 @@ func (w *world) begin(cluster *setpoint.Cluster, err error, who string) *Cluster
 	if w.bubble {
 		bubbles.add(w.t)
 	}
-	if err := cluster.Ready(w.t.Context()); err != nil {
+	if err := cluster.Ready(w.ctx); err != nil {
 		w.t.Fatalf("setpointtest: %s: %v", who, err)
 	}
 	w.start = cluster.Revision()

@@ -39,7 +39,7 @@ func (c *Cluster) Advance(d time.Duration) {
 	case c.config.DataDir != "":
 		c.t.Fatal("setpointtest: a cluster on disk has the process's time: leave Config.DataDir empty to Advance another one")
 	default:
-		c.must(c.current.Load().Advance(c.t.Context(), d))
+		c.must(c.current.Load().Advance(c.ctx, d))
 	}
 }
 

@@ -31,7 +31,9 @@ type Cluster struct {
 
 // world is what the views of a cluster share.
 type world struct {
-	t       testing.TB
+	t testing.TB
+	// ctx is the test's. It is taken once: Ginkgo makes another one each time, and ends the suite if that is in a cleanup.
+	ctx     context.Context
 	config  Config
 	session *testlink.Session
 	// id is the cluster's name in the server.
@@ -105,7 +107,7 @@ func (c *Cluster) Kubeconfig() string {
 }
 
 func (w *world) kubeconfig() ([]byte, error) {
-	return w.session.Text(w.t.Context(), testlink.ClusterLimit, http.MethodGet, "/clusters/"+w.id+"/kubeconfig", nil)
+	return w.session.Text(w.ctx, testlink.ClusterLimit, http.MethodGet, "/clusters/"+w.id+"/kubeconfig", nil)
 }
 
 // ask asks the server something of the cluster.
@@ -143,7 +145,7 @@ func (w *world) end() {
 	w.ended = true
 	w.port.close()
 	w.mu.Unlock()
-	ctx := context.WithoutCancel(w.t.Context())
+	ctx := context.WithoutCancel(w.ctx)
 	if _, err := w.ask(ctx, endLimit, http.MethodDelete, ""); err != nil && !w.t.Failed() {
 		w.t.Errorf("beside: ending the cluster: %v", err)
 	}

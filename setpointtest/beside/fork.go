@@ -19,7 +19,7 @@ type Mark struct {
 func (c *Cluster) Mark() *Mark {
 	c.t.Helper()
 	c.alive()
-	answer, err := c.ask(c.t.Context(), testlink.ClusterLimit, http.MethodPost, "/marks")
+	answer, err := c.ask(c.ctx, testlink.ClusterLimit, http.MethodPost, "/marks")
 	if err != nil {
 		c.t.Fatalf("beside: Mark: %v", err)
 	}
@@ -50,7 +50,7 @@ func (c *Cluster) Reset(m *Mark) {
 		c.t.Fatal("beside: Reset: the Mark is of another cluster: take one of this cluster, or use Fork")
 	}
 	c.should(c.programs.Stop())
-	_, err := c.ask(c.t.Context(), testlink.ClusterLimit, http.MethodPost, "/reset/"+m.name)
+	_, err := c.ask(c.ctx, testlink.ClusterLimit, http.MethodPost, "/reset/"+m.name)
 	if err == nil {
 		err = c.connect()
 	}

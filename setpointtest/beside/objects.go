@@ -58,7 +58,7 @@ func That(name string, is func(object *unstructured.Unstructured) bool) Conditio
 func (c *Cluster) Eventually(target string, conditions ...Condition) *unstructured.Unstructured {
 	c.t.Helper()
 	c.alive()
-	object, err := c.client().Eventually(c.t.Context(), target, conditions...)
+	object, err := c.client().Eventually(c.ctx, target, conditions...)
 	c.must(err)
 	return object
 }
@@ -67,7 +67,7 @@ func (c *Cluster) Eventually(target string, conditions ...Condition) *unstructur
 func (c *Cluster) Never(target string, condition Condition) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().Never(c.t.Context(), target, condition))
+	c.must(c.client().Never(c.ctx, target, condition))
 }
 
 // Apply applies manifests with server-side apply: files, folders, or YAML itself. Objects without a namespace go to
@@ -75,28 +75,28 @@ func (c *Cluster) Never(target string, condition Condition) {
 func (c *Cluster) Apply(manifests ...string) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().Apply(c.t.Context(), manifests...))
+	c.must(c.client().Apply(c.ctx, manifests...))
 }
 
 // ApplyObject applies one object. One that client-go or controller-runtime has made needs no kind.
 func (c *Cluster) ApplyObject(object runtime.Object) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().ApplyObject(c.t.Context(), object))
+	c.must(c.client().ApplyObject(c.ctx, object))
 }
 
 // Delete deletes objects, with their dependents in the background. It does not wait; Eventually with Gone does.
 func (c *Cluster) Delete(targets ...string) {
 	c.t.Helper()
 	c.alive()
-	c.must(c.client().Delete(c.t.Context(), targets...))
+	c.must(c.client().Delete(c.ctx, targets...))
 }
 
 // Get returns an object, or nil if there is none.
 func (c *Cluster) Get(target string) *unstructured.Unstructured {
 	c.t.Helper()
 	c.alive()
-	object, err := c.client().Get(c.t.Context(), target)
+	object, err := c.client().Get(c.ctx, target)
 	c.must(err)
 	return object
 }
@@ -105,7 +105,7 @@ func (c *Cluster) Get(target string) *unstructured.Unstructured {
 func (c *Cluster) Events(target string) []corev1.Event {
 	c.t.Helper()
 	c.alive()
-	events, err := c.client().Events(c.t.Context(), target)
+	events, err := c.client().Events(c.ctx, target)
 	c.must(err)
 	return events
 }

@@ -23,7 +23,7 @@ func (c *Cluster) Run(r Runnable) {
 	c.t.Helper()
 	c.alive()
 	_, file, line, _ := runtime.Caller(1)
-	p := c.programs.Run(c.t.Context(), r, fmt.Sprintf("%s:%d", file, line))
+	p := c.programs.Run(c.ctx, r, fmt.Sprintf("%s:%d", file, line))
 	c.t.Cleanup(func() { c.should(p.Stop()) })
 	c.must(p.AwaitElected(c.timeout, c.hooks, func() string { return c.refused.WaitFor(nil) }))
 }
@@ -50,5 +50,5 @@ func (c *Cluster) install() {
 		c.hooks, err = testclient.OpenWebhooks(c.t.TempDir())
 		c.must(err)
 	}
-	c.must(c.client().Install(c.t.Context(), listed, c.hooks))
+	c.must(c.client().Install(c.ctx, listed, c.hooks))
 }

@@ -24,8 +24,8 @@ type Config struct {
 	Name string
 	// CRDs are files and folders with CustomResourceDefinitions.
 	CRDs []string
-	// Webhooks are files and folders with webhook configurations. Their clientConfigs, and those of conversions in
-	// CRDs, are led to WebhookServer in place of a Service.
+	// Webhooks are files and folders with webhook configurations; other objects in them are passed over. Their clientConfigs, and
+	// those of conversions in CRDs, are led to WebhookServer in place of a Service.
 	Webhooks []string
 	// Nodes are simulated: their pods become Running and Ready and run nothing. 0: API and control loops only.
 	Nodes int
@@ -96,14 +96,15 @@ func (c *Config) asked(session string) testlink.Clusters {
 // begin asks the server for a cluster that ends with the test.
 func begin(t testing.TB, config Config, session *testlink.Session, who, path string, body any) *Cluster {
 	t.Helper()
-	answer, err := session.Ask(t.Context(), testlink.ClusterLimit, http.MethodPost, path, body)
+	ctx := t.Context()
+	answer, err := session.Ask(ctx, testlink.ClusterLimit, http.MethodPost, path, body)
 	if err != nil {
 		t.Fatalf("beside: %s: %v", who, err)
 	}
 	if config.Timeout == 0 {
 		config.Timeout = defaultTimeout
 	}
-	w := &world{t: t, config: config, session: session, id: answer.Cluster}
+	w := &world{t: t, ctx: ctx, config: config, session: session, id: answer.Cluster}
 	t.Cleanup(w.end)
 	if err := w.connect(); err != nil {
 		t.Fatalf("beside: %s: %v", who, err)

@@ -21,7 +21,7 @@ func (c *Cluster) Advance(d time.Duration) {
 	}
 	for ; d > 0; d -= min(d, advanceMax) {
 		step := min(d, advanceMax)
-		_, err := c.ask(c.t.Context(), testlink.AdvanceLimit(step), http.MethodPost, "/advance/"+step.String())
+		_, err := c.ask(c.ctx, testlink.AdvanceLimit(step), http.MethodPost, "/advance/"+step.String())
 		c.must(err)
 	}
 }
@@ -43,7 +43,7 @@ func (c *Cluster) StartNode(name string) {
 
 func (c *Cluster) switchNode(method, name, state string) {
 	c.t.Helper()
-	if _, err := c.ask(c.t.Context(), testlink.QuickLimit, http.MethodPost, "/nodes/"+url.PathEscape(name)+"/"+state); err != nil {
+	if _, err := c.ask(c.ctx, testlink.QuickLimit, http.MethodPost, "/nodes/"+url.PathEscape(name)+"/"+state); err != nil {
 		c.t.Fatalf("beside: %s: %v", method, err)
 	}
 }
