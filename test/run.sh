@@ -109,7 +109,7 @@ clients() {
   (cd test/clients && vet ./...) || status=1
   (cd test/envtest && vet ./...) || status=1
   (cd test/ui && vet .) || status=1
-  (cd test/operators && vet . && plain -count=1 -vet=off -run '^TestPages' -- .) || status=1
+  (cd test/operators && vet . && plain -count=1 -vet=off -run '^Test(Pages|Ginkgo)' -- .) || status=1
   return "$status"
 }
 compose() { vet -tags compose ./test/compose && test/compose.sh; }

@@ -26,7 +26,7 @@ const (
 	root = "../.."
 	// names are the packages that a snippet which is no whole file may use without importing them.
 	names = `import ("context"; "testing"; "testing/synctest"; "time"; "k8s.io/client-go/rest"; ctrl "sigs.k8s.io/controller-runtime"
-"github.com/setpoint-io/setpoint"; "github.com/setpoint-io/setpoint/setpointtest/envtest/manager"; "github.com/setpoint-io/setpoint/setpointtest"
+"github.com/onsi/ginkgo/v2"; "github.com/onsi/gomega"; "github.com/setpoint-io/setpoint"; "github.com/setpoint-io/setpoint/setpointtest/envtest/manager"; "github.com/setpoint-io/setpoint/setpointtest"
 "github.com/setpoint-io/setpoint/setpointtest/kubectl"; "example.com/shop")` + "\n"
 	// around stands around statements. Its inner block lets them declare these names anew.
 	around = `func _(ctx context.Context, t *testing.T, c *setpointtest.Cluster, mark *setpointtest.Mark,
