@@ -9,8 +9,14 @@ const readsACache = "reads from a cache what it has just written; it failed in 3
 const (
 	lwsController = "test/integration/controllers: LeaderWorkerSet controller leaderWorkerSet creating or updating "
 	marksFirst    = "LWS has to see a pod without a node marked before it is gone, and the two writes are closer together here: a race of the suite"
-	passedAgain   = "failed once and passed when it ran again"
+	labelsFirst   = "the suite labels leader pods with their StatefulSet's revision as soon as it has changed the size; those that it reaches " +
+		"before LWS has given the StatefulSet the new one keep the old one: a race of the suite, lost in 4 of 8 runs of v0.8.0 here"
+	passedAgain = "failed once and passed when it ran again"
 )
+
+// addsLate is why a spec of multicluster-runtime fails now and then.
+const addsLate = "asks for a cluster at once of a provider that was added to a running manager, and nothing before it waits for that one: " +
+	"not found in 2 of 4 runs here"
 
 // recipes are the suites. One comes in when its packages have compiled and run.
 var recipes = []recipe{
@@ -76,6 +82,8 @@ var recipes = []recipe{
 
 			lwsController + "leader with RecreateGroupOnPodRestart only gets restarted once during rolling update": marksFirst,
 
+			lwsController + "resize shoud update the size of the replicas": labelsFirst,
+
 			lwsController + "rolling update with maxSurge set": passedAgain,
 			lwsController + "if a leaderSts exists, but a matching controllerRevision doesn't, " +
 				"it will create one that matches the leaderSts": passedAgain,
@@ -84,6 +92,13 @@ var recipes = []recipe{
 	{
 		name: "metallb", module: "go.universe.tf/metallb", version: "v0.15.3",
 		packages: []string{"internal/k8s/controllers"}, atLeast: 42,
+	},
+	{
+		name: "multicluster-runtime", module: "sigs.k8s.io/multicluster-runtime", version: "v0.23.1",
+		packages: []string{
+			"pkg/builder", "pkg/manager/coordinator/sharded", "providers/clusters", "providers/kubeconfig", "providers/multi", "providers/namespace",
+		}, atLeast: 76,
+		reasons: map[string]string{"providers/multi: Provider Multi queries island on cloud2 via a multi-cluster index": addsLate},
 	},
 	{
 		name: "trust-manager", module: "github.com/cert-manager/trust-manager", version: "v0.25.0",
