@@ -10,7 +10,8 @@ const (
 	lwsController = "test/integration/controllers: LeaderWorkerSet controller leaderWorkerSet creating or updating "
 	marksFirst    = "LWS has to see a pod without a node marked before it is gone, and the two writes are closer together here: a race of the suite"
 	labelsFirst   = "the suite labels leader pods with their StatefulSet's revision as soon as it has changed the size; those that it reaches " +
-		"before LWS has given the StatefulSet the new one keep the old one: a race of the suite, lost in 4 of 8 runs of v0.8.0 here"
+		"before LWS has given the StatefulSet the new one keep the old one: a race of the suite, lost in 4 of 8 runs here"
+	writesOnce  = "writes a status once with the version that it has read, and gives up if LWS has written meanwhile; fails on upstream's too"
 	passedAgain = "failed once and passed when it ran again"
 )
 
@@ -75,14 +76,16 @@ var recipes = []recipe{
 		packages: []string{"controllers/ray", "pkg/webhooks/v1"}, atLeast: 340,
 	},
 	{
-		name: "lws", module: "sigs.k8s.io/lws", version: "v0.7.0",
-		packages: []string{"test/integration/controllers", "test/integration/webhooks"}, atLeast: 112,
+		name: "lws", module: "sigs.k8s.io/lws", version: "v0.8.0",
+		packages: []string{"test/integration/controllers", "test/integration/webhooks"}, atLeast: 122,
 		reasons: map[string]string{
 			lwsController + "Pod restart will delete the pod group when restart policy is RecreateGroupOnPodRestart": marksFirst,
 
 			lwsController + "leader with RecreateGroupOnPodRestart only gets restarted once during rolling update": marksFirst,
 
-			lwsController + "resize shoud update the size of the replicas": labelsFirst,
+			lwsController + "resize should update the size of the replicas": labelsFirst,
+
+			lwsController + "Test default progressing state": writesOnce,
 
 			lwsController + "rolling update with maxSurge set": passedAgain,
 			lwsController + "if a leaderSts exists, but a matching controllerRevision doesn't, " +
@@ -97,7 +100,7 @@ var recipes = []recipe{
 		name: "multicluster-runtime", module: "sigs.k8s.io/multicluster-runtime", version: "v0.23.1",
 		packages: []string{
 			"pkg/builder", "pkg/manager/coordinator/sharded", "providers/clusters", "providers/kubeconfig", "providers/multi", "providers/namespace",
-		}, atLeast: 76,
+		}, atLeast: 74,
 		reasons: map[string]string{"providers/multi: Provider Multi queries island on cloud2 via a multi-cluster index": addsLate},
 	},
 	{
