@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Rests is how a loop rests after its passes, so that endless changes take a fifth of what they could, and those that come in a burst are
-// one pass. The first change after a rest is handled at once.
+// Rests is how a loop rests after its passes: for four times as long as they took, within a bound. So changes that never end take a
+// fifth of what they could, or little more, and those that come in a burst are one pass. The first change after a rest is handled at
+// once.
 type Rests int
 
 const (
@@ -20,12 +21,13 @@ const (
 )
 
 const (
-	// restFactor is how many times as long as its pass took a rest is; restMax bounds that of a loop, restEachMax that of a key.
+	// restFactor is how many times as long as its pass took a rest is; restMax bounds that of a loop, restEachMax that of a key. A resting
+	// key is work that Busy does not see, so this is less than what setpointtest takes for quiet.
 	restFactor  = 4
 	restMax     = 10 * time.Second
-	restEachMax = time.Second
-	// restingMax is how many keys are remembered until those are forgotten that rest no more.
-	restingMax = 1 << 10
+	restEachMax = 150 * time.Millisecond
+	// sweepMin is how many keys are remembered until those are forgotten that rest no more; later it is twice as many as were left then.
+	sweepMin = 1 << 10
 )
 
 // rests are the keys of a loop that rest. Without RestsEach all keys rest as one, under the zero key.
@@ -34,25 +36,27 @@ type rests[K comparable] struct {
 
 	mu    sync.Mutex
 	until map[K]time.Time
+	sweep int // with how many keys those are forgotten that rest no more
 }
 
 func newRests[K comparable](how Rests) *rests[K] {
-	return &rests[K]{how: how, until: map[K]time.Time{}}
+	return &rests[K]{how: how, until: map[K]time.Time{}, sweep: sweepMin}
 }
 
-// begin lets a key rest after a pass that took a time.
-func (r *rests[K]) begin(key K, now time.Time, took time.Duration) {
+// begin lets a key rest after a pass that took a time. A key of its own that failed does not: its pauses grow anyway.
+func (r *rests[K]) begin(key K, now time.Time, took time.Duration, err error) {
 	rest, of := min(restFactor*took, restMax), *new(K)
 	if r.how == RestsEach {
 		rest, of = min(rest, restEachMax), key
 	}
-	if r.how == RestsNever || rest <= 0 {
+	if r.how == RestsNever || rest <= 0 || r.how == RestsEach && err != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.until) >= restingMax {
+	if len(r.until) >= r.sweep {
 		maps.DeleteFunc(r.until, func(_ K, until time.Time) bool { return !until.After(now) })
+		r.sweep = max(sweepMin, 2*len(r.until))
 	}
 	r.until[of] = now.Add(rest)
 }

@@ -205,7 +205,7 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	ended := l.cfg.Env.Now()
 	done(ended)
 	l.numbers.Passed(did.of(numbers.Pass{Key: name, At: ended, Took: ended.Sub(begun), Err: err}))
-	l.rests.begin(key, ended, ended.Sub(begun))
+	l.rests.begin(key, ended, ended.Sub(begun), err)
 	l.settle(ctx, key, again, err)
 	return true
 }

@@ -86,7 +86,7 @@ func TestALoopThatRests(t *testing.T) {
 		passes int
 	}{
 		"short passes": {RestsWhole, time.Second, 20}, "long passes": {RestsWhole, 10 * time.Second, 5},
-		"of each key, short passes": {RestsEach, 100 * time.Millisecond, 198}, "of each key, long passes": {RestsEach, time.Second, 50},
+		"of each key, short passes": {RestsEach, 20 * time.Millisecond, 985}, "of each key, long passes": {RestsEach, 850 * time.Millisecond, 99},
 		"one that does not rest": {RestsNever, time.Second, 99},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,13 +151,37 @@ func TestOtherKeysDoNotRest(t *testing.T) {
 // TestRestsAreForgotten: what is remembered of keys that rest does not grow with the keys that there were.
 func TestRestsAreForgotten(t *testing.T) {
 	r, now := newRests[int](RestsEach), time.Now()
-	for key := range 10 * restingMax {
-		r.begin(key, now, time.Millisecond)
+	for key := range 10 * sweepMin { // 150 of them rest at a time
+		r.begin(key, now, time.Second, nil)
 		now = now.Add(time.Millisecond)
 	}
-	if n := len(r.until); n > restingMax {
+	if n := len(r.until); n > sweepMin {
 		t.Errorf("%d keys are remembered", n)
 	}
+}
+
+// TestAKeyThatFailedDoesNotRest: its pauses begin as short as those of any key.
+func TestAKeyThatFailedDoesNotRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		var passes []time.Duration
+		reconcile := func(context.Context, Key) (time.Duration, error) {
+			passes = append(passes, time.Since(began))
+			time.Sleep(10 * time.Millisecond)
+			if len(passes) == 1 {
+				return 0, errors.New("failed")
+			}
+			return 0, nil
+		}
+		if err := Run(ctx, Config{Name: "test", Reconcile: reconcile, Feeds: []Feed{addA}, Rests: RestsEach}); err != nil {
+			t.Error(err)
+		}
+		if want := []time.Duration{0, 10*time.Millisecond + RetryDelayMin}; !slices.Equal(passes, want) {
+			t.Errorf("passes begin after %v, want %v", passes, want)
+		}
+	})
 }
 
 func TestRetriesWithGrowingPauses(t *testing.T) {
@@ -359,7 +383,7 @@ func TestAHeldLoopTakesAStepForAPass(t *testing.T) {
 						t.Fatalf("a pass of %s instead of %s, and %d more", got, keys[i], len(passes))
 					}
 					got := env.Numbers.Reports(time.Now())[0]
-					if got.Depth != len(keys)-i-1 || got.Adds != uint64(1+len(keys))+uint64(len(keys))*uint64(rests) {
+					if got.Depth != len(keys)-i-1 || got.Adds != uint64(1+len(keys))+uint64(len(keys))*map[Rests]uint64{RestsWhole: 1}[rests] {
 						t.Errorf("after %s: %+v", keys[i], got)
 					}
 					if err := gate.Step(); err != nil {
