@@ -43,7 +43,7 @@ func TestADeletionThatGivesUpSaysSo(t *testing.T) {
 			if pod.DeletionTimestamp == nil {
 				t.Errorf("it is not marked: %+v", pod.ObjectMeta)
 			}
-			refusal{code: 409, reason: metav1.StatusReasonConflict}.check(t, how, got)
+			refusal{code: 429, reason: metav1.StatusReasonTooManyRequests}.check(t, how, got)
 		})
 	}
 }

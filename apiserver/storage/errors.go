@@ -23,6 +23,7 @@ var (
 
 const (
 	tooLargeRetryAfterSeconds    = 1
+	contendedRetryAfterSeconds   = 1
 	unavailableRetryAfterSeconds = 1
 )
 
@@ -96,4 +97,10 @@ func expired(message string) *apierrors.StatusError { return apierrors.NewResour
 // fenceStale answers controllers whose leadership ended while they wrote.
 func fenceStale() error {
 	return apierrors.NewConflict(leaseResource, "", errors.New("the leadership under which this write was decided has ended"))
+}
+
+// contended answers who found an object changed each time that a write was tried. It is no conflict: that is what a precondition is
+// answered with, and who deletes by UID takes it for the object's end.
+func contended() error {
+	return apierrors.NewTooManyRequests("the object is changing too fast: try again", contendedRetryAfterSeconds)
 }

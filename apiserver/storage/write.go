@@ -197,7 +197,7 @@ func (t *Table) writeFrom(ctx context.Context, root *state.Root, fresh bool, nam
 		}
 		root, fresh = newest, true
 	}
-	return nil, apierrors.NewConflict(t.kind.GroupResource(), name, errors.New("the object is changing too fast: try again"))
+	return nil, contended()
 }
 
 // write is one call of Write over its attempts.
