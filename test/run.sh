@@ -32,11 +32,31 @@ fi
 # less CPU time with it.
 compiler_gogc=400
 
+case ${RACE:-1} in
+0 | 1 | full) ;;
+*)
+  echo "run: RACE is 0, 1 or full" >&2
+  exit 2
+  ;;
+esac
+
 failed=0 # everything runs, whatever fails before
 
 # What fails is run again, alone: test/again says what that excuses, and adds to this list.
 again_dir=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$again_dir"' EXIT
+declare -A begun
+# stop ends what runs beside, with all its programs, and says what it had said.
+stop() {
+  local name
+  for name in "${!begun[@]}"; do
+    kill -TERM -- "-${begun[$name]}" 2>/dev/null || continue
+    wait "${begun[$name]}"
+    tail -n 20 "$again_dir/$name.out"
+  done
+  rm -rf "$again_dir"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
 export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
 CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
 # What each program of tests takes is noted, so that it can be seen where the time goes.
@@ -64,31 +84,26 @@ looked_at() { vet ./...; }
 # plain runs tests without the race detector.
 plain() { CGO_ENABLED=0 GOGC=$compiler_gogc "$AGAIN" -exec "env -u GOGC $cost" "$@"; }
 
-# part runs one of the functions below, and says what it cost.
-part() {
-  local name=$1 begin=$SECONDS status=0 cpu cpu_before
-  count_cpu
-  cpu_before=$cpu
-  "$name" || status=1
-  count_cpu
-  echo "run: $name took $((SECONDS - begin)) s, and $((cpu - cpu_before)) s of CPU time"
-  return "$status"
-}
-# begin starts a part beside the others, and finish waits for it and prints what it said.
-declare -A begun
+# part runs one of the functions below, and says what it cost. It has a shell of its own, whose children are its alone.
+part() (
+  begin=$SECONDS status=0
+  "$1" || status=1
+  times >"$again_dir/times-$1"
+  cpu=$(awk -F'[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$again_dir/times-$1")
+  echo "run: $1 took $((SECONDS - begin)) s, and $cpu s of CPU time"
+  exit "$status"
+)
+# begin starts a part beside the others, with a group of processes of its own, which stop can end; finish waits for it and prints what it said.
 begin() {
+  set -m
   part "$1" >"$again_dir/$1.out" 2>&1 &
+  set +m
   begun[$1]=$!
 }
 finish() {
   wait "${begun[$1]}" || failed=1
+  unset "begun[$1]"
   cat "$again_dir/$1.out"
-}
-# count_cpu sets cpu to the seconds that the children of this shell took which have ended. A substitution would count its own.
-count_cpu() {
-  local file=$again_dir/times-$BASHPID
-  times >"$file"
-  cpu=$(awk -F'[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$file")
 }
 
 built() { make --no-print-directory build; }
@@ -173,16 +188,11 @@ with_detector() {
 # With RACE=full it is everything, scripts that need bin/setpoint too.
 [[ ${RACE:-1} != 1 ]] || begin with_detector
 part built || exit 1
-# The cluster and the suite mostly wait.
-compose_and_conformance() {
-  local status=0
-  part compose || status=1
-  part conformance || status=1
-  return "$status"
-}
-begin compose_and_conformance
+# The cluster in Docker mostly waits.
+begin compose
 for name in looked_at modules clients; do part "$name" || failed=1; done
-finish compose_and_conformance
+part conformance || failed=1
+finish compose
 if [[ ${RACE:-1} == 1 ]]; then finish with_detector; fi
 ((${#without[@]} == 0)) || part without_detector || failed=1
 [[ ${RACE:-1} != full ]] || part with_detector || failed=1
