@@ -62,8 +62,9 @@ func (l Turns) DeleteRange(low, high uint64) error {
 
 // kept is the last entry that no power cut may take: of those that are being deleted it may take each.
 func (l Turns) kept() uint64 {
+	low := l.deletes.Load() // first: a deletion that ends in between has told LastIndex
 	last, _ := l.LastIndex()
-	if low := l.deletes.Load(); low > 0 {
+	if low > 0 {
 		return min(last, low-1)
 	}
 	return last
