@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 )
 
-// heartbeatPause is longer than a leader's pause between two heartbeats.
+// heartbeatPause is longer than a new leader's pause between two heartbeats, of which none is held back yet.
 const heartbeatPause = 120 * time.Millisecond
 
 // TestAnswersFromBeforeTheReadProveNothing: a leader that was replaced, and does

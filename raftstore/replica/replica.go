@@ -136,7 +136,7 @@ func (r *Replica) start(id string) error {
 	r.id = id
 	r.transport = transport.New(transport.Config{
 		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses, Leads: r.Leads,
-		Follows: r.follows, IsMember: r.isMember, Beat: r.cfg.Timing.HeartbeatTimeout * 2 / 5,
+		Follows: r.follows, IsMember: r.isMember, Beat: min(r.cfg.Timing.HeartbeatTimeout, r.cfg.Timing.LeaderLease) * 2 / 5,
 		Introduce: r.introduce, Meet: r.meet, Refuses: r.refuses, Stopped: r.Failed,
 		Logger: r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
 	})

@@ -60,9 +60,30 @@ var ofReplication = []Mutant{
 	{
 		Name: "late-and-held-back", Bug: "heartbeats are as rare on a busy machine as on a calm one",
 		File:   "raftstore/replica/transport/rhythm.go",
-		Old:    `err != nil || answered.Sub(sent) > slack || sent.Sub(r.sent) > beat+slack {`,
-		New:    `err != nil || slack < 0 {`,
+		Old:    `r.inTime++; late || err != nil {`,
+		New:    `r.inTime++; late && err != nil {`,
 		Checks: []Check{{"raftstore/replica/transport", "TestWhatEndsTheRhythm"}, {"raftstore/replica/transport", "TestHeartbeatsOfACalmLeader"}},
+	},
+	{
+		Name: "stalls-are-calm", Bug: "a machine that stalls each time before it sends a heartbeat is taken for a calm one",
+		File:   "raftstore/replica/transport/rhythm.go",
+		Old:    `h.asked.Sub(r.last.answered) > beat/2+slack`,
+		New:    `h.asked.Sub(r.last.answered) > beat+slack`,
+		Checks: []Check{{"raftstore/replica/transport", "TestWhatEndsTheRhythm"}, {"raftstore/replica/transport", "TestAMachineThatStalls"}},
+	},
+	{
+		Name: "held-back-by-another", Bug: "a heartbeat waits for another's beat, which a step of the clock has made later than its own",
+		File:   "raftstore/replica/transport/rhythm.go",
+		Old:    `		w.timer.Reset(time.Until(due))`,
+		New:    ``,
+		Checks: []Check{{"raftstore/replica/transport", "TestAStepOfTheClock"}},
+	},
+	{
+		Name: "beat-of-the-patience", Bug: "with a short lease a calm leader's own heartbeats are too rare for it",
+		File:   "raftstore/replica/replica.go",
+		Old:    `min(r.cfg.Timing.HeartbeatTimeout, r.cfg.Timing.LeaderLease) * 2 / 5`,
+		New:    `r.cfg.Timing.HeartbeatTimeout * 2 / 5`,
+		Checks: []Check{{"raftstore", "TestAShortLeaseLasts"}},
 	},
 	{
 		Name: "no-hurry", Bug: "who proves a read by heartbeats waits for the next beat",

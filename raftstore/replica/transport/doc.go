@@ -11,8 +11,8 @@
 // Timing.CommitTimeout and a message, and an idle leader has no timer for it. A request for a vote reaches a peer that is up even if an
 // earlier connection to it has broken. This server gives no vote before the other members that answer have told
 // what it had on its disk, nor after it has stopped. Nothing that arrives here changes raft's term or state
-// beside raft's main loop; a follower that is busy with its disk answers heartbeats of its term all the same. Heartbeats are held back
-// while none is late and nobody waits for answers, and two to a peer are then never further apart than Config.Beat.
+// beside raft's main loop; a follower that is busy with its disk answers heartbeats of its term all the same. Heartbeats to a
+// peer are held back while none to it is late and nobody waits for answers, and two are then meant to be no further apart than Config.Beat.
 //
 // Tested by itself where the library's own behaviour is the trap, and through
 // raftstore in bubbles of fake time and over real sockets.

@@ -19,37 +19,42 @@ const testBeat = 200 * time.Millisecond
 
 // TestWhatEndsTheRhythm: heartbeats are held back after enough of them in time, and no longer after one that was late.
 func TestWhatEndsTheRhythm(t *testing.T) {
-	const usual, slack = 75 * time.Millisecond, testBeat / 8
+	const usual, longest, slack = 75 * time.Millisecond, testBeat / 2, testBeat / 8
 	start := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
-		inTime        int // heartbeats before the last
-		gap, answered time.Duration
-		err           error
-		held          bool
+		inTime              int           // heartbeats before the last
+		asked, waited, took time.Duration // after the last answer, beyond what was due, and until the answer
+		err                 error
+		held                bool
 	}{
-		"enough in time":          {steadyBeats, usual, slack, nil, true},
-		"not yet":                 {steadyBeats - 2, usual, 0, nil, false},
-		"sent late":               {steadyBeats, testBeat + slack + 1, 0, nil, false},
-		"sent nearly late":        {steadyBeats, testBeat + slack, 0, nil, true},
-		"answered late":           {steadyBeats, usual, slack + 1, nil, false},
-		"not answered":            {steadyBeats, usual, 0, errors.New("cut"), false},
-		"the first of all":        {0, usual, 0, nil, false},
-		"late, and in time since": {2 * steadyBeats, usual, 0, nil, true},
+		"enough in time":          {steadyBeats, usual, slack, slack, nil, true},
+		"not yet":                 {steadyBeats - 2, usual, 0, 0, nil, false},
+		"asked for late":          {steadyBeats, longest + slack + 1, 0, 0, nil, false},
+		"asked for nearly late":   {steadyBeats, longest + slack, 0, 0, nil, true},
+		"sent late":               {steadyBeats, usual, slack + 1, 0, nil, false},
+		"sent before it was due":  {steadyBeats, usual, -testBeat / 4, 0, nil, true},
+		"answered late":           {steadyBeats, usual, 0, slack + 1, nil, false},
+		"not answered":            {steadyBeats, usual, 0, 0, errors.New("cut"), false},
+		"the first of all":        {0, usual, 0, 0, nil, false},
+		"late, and in time since": {2 * steadyBeats, usual, 0, 0, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rhythm{}
 			now := start
 			for range c.inTime + 1 { // the first is late: there was none before
 				now = now.Add(usual)
-				r.note(now, now, nil, testBeat)
+				r.note(heartbeat{now, now, now, now}, nil, testBeat)
 			}
-			now = now.Add(c.gap)
-			r.note(now, now.Add(c.answered), c.err, testBeat)
-			if pause := r.pause(now, testBeat); pause > 0 != c.held || pause > testBeat {
+			asked := now.Add(c.asked)
+			due := r.due(asked, testBeat)
+			sent := due.Add(c.waited)
+			now = sent.Add(c.took)
+			r.note(heartbeat{asked, due, sent, now}, c.err, testBeat)
+			if pause := r.due(now, testBeat).Sub(now); pause > 0 != c.held || pause > testBeat {
 				t.Errorf("held back for %v, want held %v", pause, c.held)
 			}
-			if pause := r.pause(now, 0); pause > 0 {
-				t.Errorf("without a beat it is held back for %v", pause)
+			if due := r.due(now, 0); due != now {
+				t.Errorf("without a beat it is held back for %v", due.Sub(now))
 			}
 		})
 	}
@@ -102,8 +107,12 @@ func newLine(t *testing.T) *line {
 
 // beats sends heartbeats to both followers as raft does, each with a pause of its own, until ctx ends.
 func (l *line) beats(ctx context.Context, t *testing.T) *sync.WaitGroup {
+	return l.beatsAfter(ctx, t, map[raft.ServerID]time.Duration{"b": 61 * time.Millisecond, "c": 83 * time.Millisecond})
+}
+
+func (l *line) beatsAfter(ctx context.Context, t *testing.T, pauses map[raft.ServerID]time.Duration) *sync.WaitGroup {
 	running := &sync.WaitGroup{}
-	for id, pause := range map[raft.ServerID]time.Duration{"b": 61 * time.Millisecond, "c": 83 * time.Millisecond} {
+	for id, pause := range pauses {
 		running.Go(func() {
 			for ctx.Err() == nil {
 				request := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{Addr: []byte("a")}, Term: 5}
@@ -162,6 +171,55 @@ func TestHeartbeatsOfACalmLeader(t *testing.T) {
 	})
 }
 
+// TestAMachineThatStalls for 100 ms before each heartbeat to one follower holds none of them back: its own are rare enough. The other's
+// rhythm is its own.
+func TestAMachineThatStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		running := l.beatsAfter(ctx, t, map[raft.ServerID]time.Duration{"b": 161 * time.Millisecond, "c": 83 * time.Millisecond})
+		time.Sleep(20*time.Second + testBeat/2)
+		for i, at := range l.since(15)["b"][1:] {
+			if gap := at - l.since(15)["b"][i]; gap != 161*time.Millisecond {
+				t.Errorf("held back: %v apart", gap)
+			}
+		}
+		if n := len(l.since(18)["c"]); n > 12 {
+			t.Errorf("to the other: %d heartbeats in two seconds", n)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// TestAStepOfTheClock: after one, heartbeats that wait are due at different moments, and all are sent when the first of them is.
+func TestAStepOfTheClock(t *testing.T) {
+	const usual = testBeat // when a heartbeat is due that follows one at the start
+	for _, other := range []time.Duration{usual * 3 / 4, usual, usual * 5 / 4} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLine(t)
+			began := time.Now() // a whole multiple
+			l.held = l.newWait(began.Add(other))
+			another := l.held.over
+			l.rhythms["b"] = &rhythm{inTime: steadyBeats, last: heartbeat{sent: began}}
+			l.holdBack("b", began)
+			if waited := time.Since(began); waited != min(usual, other) {
+				t.Errorf("due after %v, another that waited after %v: sent after %v", usual, other, waited)
+			}
+			select {
+			case <-another:
+			default:
+				t.Error("the other still waits")
+			}
+			time.Sleep(testBeat)
+			if l.mu.Lock(); l.held != nil {
+				t.Error("something waits that nothing ends")
+			}
+			l.mu.Unlock()
+		})
+	}
+}
+
 // TestWhoIsInAHurry: heartbeats that wait are sent at once when somebody needs their answers, and none waits until he has them.
 func TestWhoIsInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -196,11 +254,10 @@ func TestWhoIsInAHurry(t *testing.T) {
 func TestALeavingServerHoldsNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t)
-		r := &rhythm{inTime: steadyBeats, sent: time.Now()}
-		l.rhythms["b"] = r
 		began := time.Now()
+		l.rhythms["b"] = &rhythm{inTime: steadyBeats, last: heartbeat{sent: began}}
 		l.Leave()
-		l.holdBack("b")
+		l.holdBack("b", began)
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("it waited %v", waited)
 		}

@@ -41,8 +41,8 @@ type Config struct {
 	// Refuses says why this server takes no such entries from a leader now, or nil. The
 	// leader hears it as that of a message which did not arrive.
 	Refuses func(entries []*raft.Log) error
-	// Beat is how far apart heartbeats to a peer are while nothing is late; 0: as far as raft has them. With two fifths of a
-	// follower's patience two reach it before it stands for election, and a fifth is left.
+	// Beat is how far apart heartbeats to a peer are while nothing is late; 0: as far as raft has them. With two fifths of the
+	// followers' patience and of the leader's lease, whichever is less, two arrive within either, and a fifth is left.
 	Beat time.Duration
 	// Stopped says why this server has stopped itself, or nil: it gives no vote then, asks
 	// for none and acknowledges nothing.
@@ -77,8 +77,8 @@ type Transport struct {
 	accepted map[raft.ServerID]acceptance
 	peers    map[raft.ServerID]*progress
 	rhythms  map[raft.ServerID]*rhythm
-	// held is closed when the heartbeats that wait are to be sent; nil: none waits. hurrying is how many calls of InHurry there are.
-	held     chan struct{}
+	// held is what heartbeats wait for; nil: none waits. hurrying is how many calls of InHurry there are.
+	held     *wait
 	hurrying int
 	every    time.Duration // Config.Beat
 }
