@@ -78,6 +78,9 @@ func TestKubebuilder(t *testing.T) {
 		"webhook/manifests.yaml": "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: shops}, webhooks: [" +
 			"{name: shops.example.com, admissionReviewVersions: [v1], sideEffects: None, rules: []," +
 			" clientConfig: {service: {name: webhook-service, namespace: system, path: /validate}}}]}\n",
+		"webhook/policy.yaml": "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: shops}, spec: {" +
+			"matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [shops]}]}," +
+			" validations: [{expression: 'true'}]}}\n",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
@@ -85,9 +88,10 @@ func TestKubebuilder(t *testing.T) {
 	}
 	c := setpointtest.Start(t, setpointtest.Config{CRDs: []string{"crd/bases"}, Webhooks: []string{"webhook"}, Loops: setpointtest.APIOnly})
 	c.Eventually("validatingwebhookconfiguration/shops")
+	c.Eventually("validatingadmissionpolicy/shops")
 	for says, config := range map[string]setpointtest.Config{
-		`Config.CRDs: the folder "crd" has no manifest, a .yaml, .yml or .json file that is not kustomize's: its folders, which are not read, are ["bases"]`: {CRDs: []string{"crd"}},
-		`Config.Webhooks: there is no webhook configuration in ["webhook/service.yaml"]`:                                                                     {Webhooks: []string{"webhook/service.yaml"}},
+		`file that is not for kustomize, in "crd": its folders, which are not read, are ["bases"]`: {CRDs: []string{"crd"}},
+		`Config.Webhooks: there is no webhook configuration in ["webhook/service.yaml"]`:           {Webhooks: []string{"webhook/service.yaml"}},
 	} {
 		if said := failure(t, func(t testing.TB) { setpointtest.Start(t, config) }); !strings.Contains(said, says) {
 			t.Errorf("it said %q\nand not    %q", said, says)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -72,28 +73,37 @@ func (w *world) report() {
 	w.t.Logf("setpointtest: the last %d of %d changes (all of them, and every object, with go test -artifacts):\n\t%s", len(shown), len(lines), strings.Join(shown, "\n\t"))
 }
 
-// keep writes the whole trace and every object into the folder of the test's artifacts, and says where: Ginkgo does not.
+// keep writes the whole trace and every object into the folder of the test's artifacts.
 func (w *world) keep(lines []string) {
 	dir := artifactDir(w.t)
 	if dir == "" {
-		w.t.Logf("setpointtest: no files are kept, because this version of Ginkgo names no folder for them: log c.Trace() and c.Dump()")
+		w.t.Logf("setpointtest: no files are kept, because %T names no folder for them, as newer versions of Ginkgo do: log c.Trace() and c.Dump()", w.t)
 		return
 	}
-	w.write(dir, traceFile, strings.Join(lines, "\n")+"\n")
-	if text, err := w.dump(); err == nil {
-		w.write(dir, dumpFile, text)
-	}
-	w.t.Logf("setpointtest: all changes, and every object, are in %s", dir)
+	keepFile(w.t, "all changes", filepath.Join(dir, traceFile), strings.Join(lines, "\n")+"\n", nil)
+	text, err := w.dump()
+	keepFile(w.t, "all objects", filepath.Join(dir, dumpFile), text, err)
 }
 
 // artifactDir is "" if the test names none: GinkgoTB of Ginkgo v2.27 has the method of an interface that is nil.
 func artifactDir(t testing.TB) (dir string) {
-	defer func() { _ = recover() }()
+	defer func() {
+		said := recover()
+		if err, is := said.(runtime.Error); said != nil && (!is || !strings.HasSuffix(err.Error(), "nil pointer dereference")) {
+			panic(said)
+		}
+	}()
 	return t.ArtifactDir()
 }
 
-func (w *world) write(dir, file, text string) {
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-		w.t.Logf("setpointtest: %v", err)
+// keepFile writes what could be read without an error, and says where it is, which Ginkgo does not, or why it is not kept.
+func keepFile(t testing.TB, what, path, text string, err error) {
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o600)
 	}
+	if err != nil {
+		t.Logf("setpointtest: %s are not kept: %v", what, err)
+		return
+	}
+	t.Logf("setpointtest: %s are in %s", what, path)
 }

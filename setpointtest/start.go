@@ -24,8 +24,8 @@ type Config struct {
 	Name string
 	// CRDs are files and folders with CustomResourceDefinitions.
 	CRDs []string
-	// Webhooks are files and folders with webhook configurations; other objects in them are passed over. Their clientConfigs, and
-	// those of conversions in CRDs, are led to WebhookServer in place of a Service.
+	// Webhooks are files and folders with webhook configurations. Their clientConfigs, and those of conversions in CRDs, are led to
+	// WebhookServer in place of a Service. Other objects in them are applied too, but for Services.
 	Webhooks []string
 	// Nodes are simulated: their pods become Running and Ready and run nothing. 0: API and control loops only.
 	Nodes int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,31 +20,39 @@ var errNames = errors.New("another CRD or kind has its names: is it listed twice
 
 var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Listed are the objects that a Config lists.
+// Listed are the objects that a Config lists; among webhooks are those that stand beside them.
 type Listed struct {
 	crds, webhooks []*unstructured.Unstructured
 }
 
-// Read reads the files and folders that a Config lists. What stands beside webhook configurations is passed over, such as the Service
-// that they name, and that the program under test takes the place of.
-func Read(crds, webhooks []string) (listed Listed, err error) {
-	if listed.crds, err = readAll("CRDs", crds); err != nil {
-		return listed, err
+// Read reads the files and folders that a Config lists. Services beside webhook configurations are passed over: the program under test
+// takes the place of those that are named there.
+func Read(crds, webhooks []string) (Listed, error) {
+	definitions, err := readAll("CRDs", crds)
+	if err != nil {
+		return Listed{}, err
 	}
 	all, err := readAll("Webhooks", webhooks)
-	for _, object := range all {
-		if strings.HasSuffix(object.GetKind(), "WebhookConfiguration") {
-			listed.webhooks = append(listed.webhooks, object)
-		}
+	if err != nil {
+		return Listed{}, err
 	}
-	if err == nil && len(webhooks) > 0 && !listed.HasWebhooks() {
-		err = fmt.Errorf("Config.Webhooks: there is no webhook configuration in %q", webhooks)
+	listed := Listed{crds: definitions, webhooks: slices.DeleteFunc(all, isService)}
+	if len(webhooks) > 0 && !listed.HasWebhooks() {
+		return Listed{}, fmt.Errorf("Config.Webhooks: there is no webhook configuration in %q: other objects are for Apply", webhooks)
 	}
-	return listed, err
+	return listed, nil
+}
+
+func isService(object *unstructured.Unstructured) bool {
+	return object.GetAPIVersion() == "v1" && object.GetKind() == "Service"
 }
 
 // HasWebhooks reports whether there are any that somebody has to serve.
-func (l Listed) HasWebhooks() bool { return len(l.webhooks) > 0 }
+func (l Listed) HasWebhooks() bool {
+	return slices.ContainsFunc(l.webhooks, func(object *unstructured.Unstructured) bool {
+		return strings.HasSuffix(object.GetKind(), "WebhookConfiguration")
+	})
+}
 
 // Install makes what a Config lists, and waits until its kinds are served. Webhooks are led to hooks, nil if the Config has none.
 func (c *Client) Install(ctx context.Context, listed Listed, hooks *WebhookServer) error {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,15 +17,21 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// manifestBuffer is how far ahead YAML and JSON are told apart.
-const manifestBuffer = 4096
+const (
+	// manifestBuffer is how far ahead YAML and JSON are told apart.
+	manifestBuffer = 4096
+	// kustomizeGroup has objects that kustomize reads, and that no cluster serves.
+	kustomizeGroup = "kustomize.config.k8s.io"
+)
+
+var errNothing = errors.New("there is no manifest, an object in a .yaml, .yml or .json file that is not for kustomize,")
 
 // read reads a file, a folder, or YAML itself.
 func read(manifest string) ([]*unstructured.Unstructured, error) {
 	if strings.Contains(manifest, "\n") || strings.HasPrefix(strings.TrimSpace(manifest), "{") {
 		return decode(strings.NewReader(manifest), "the YAML")
 	}
-	files, err := filesOf(manifest)
+	files, folders, err := filesOf(manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -40,21 +47,30 @@ func read(manifest string) ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, objects...)
 	}
+	if len(all) == 0 {
+		return nil, nothingIn(manifest, folders)
+	}
 	return all, nil
 }
 
-// filesOf are the manifests of a folder, without those of folders in it, or the file itself.
-func filesOf(path string) ([]string, error) {
+func nothingIn(path string, folders []string) error {
+	if len(folders) == 0 {
+		return fmt.Errorf("%w in %q", errNothing, path)
+	}
+	return fmt.Errorf("%w in %q: its folders, which are not read, are %q", errNothing, path, folders)
+}
+
+// filesOf are the manifests of a folder, and the folders in it, or the file itself.
+func filesOf(path string) (files, folders []string, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		here, _ := os.Getwd()
-		return nil, fmt.Errorf("there is no file or folder %q: paths are relative to the folder of the test, %s", path, here)
+		return nil, nil, fmt.Errorf("there is no file or folder %q: paths are relative to the folder of the test, %s", path, here)
 	}
 	if err != nil || !info.IsDir() {
-		return []string{path}, err
+		return []string{path}, nil, err
 	}
 	entries, err := os.ReadDir(path)
-	var files, folders []string
 	for _, entry := range entries {
 		switch {
 		case entry.IsDir():
@@ -63,23 +79,25 @@ func filesOf(path string) ([]string, error) {
 			files = append(files, filepath.Join(path, entry.Name()))
 		}
 	}
-	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("the folder %q has no manifest, a .yaml, .yml or .json file that is not kustomize's: its folders, which are not read, are %q", path, folders)
-	}
-	return files, err
+	return files, folders, err
 }
 
-// isManifest tells manifests by their names. What kubebuilder puts beside them for kustomize is none.
 func isManifest(name string) bool {
-	switch extension := filepath.Ext(name); extension {
-	case ".yaml", ".yml", ".json":
-		base := strings.TrimSuffix(name, extension)
-		return base != "kustomization" && base != "kustomizeconfig"
-	}
-	return false
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// decode reads documents; a List is its items.
+// isKustomize tells what kubebuilder puts beside manifests for kustomize, which needs neither apiVersion nor kind in files of its own.
+// Flux has Kustomizations too: the name of a file alone says nothing.
+func isKustomize(object *unstructured.Unstructured, file string) bool {
+	if object.GroupVersionKind().Group == kustomizeGroup {
+		return true
+	}
+	base := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	own := base == "kustomization" || base == "kustomizeconfig"
+	return own && object.GetAPIVersion() == "" && (object.GetKind() == "" || object.GetKind() == "Kustomization")
+}
+
+// decode reads documents; a List is its items, and what is for kustomize is passed over.
 func decode(from io.Reader, name string) ([]*unstructured.Unstructured, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(from, manifestBuffer)
 	var all []*unstructured.Unstructured
@@ -92,8 +110,8 @@ func decode(from io.Reader, name string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(object.Object) == 0 {
-			continue // between two separators
+		if len(object.Object) == 0 || isKustomize(object, name) {
+			continue // nothing between two separators, or nothing for a cluster
 		}
 		if object.GetKind() == "" || object.GetAPIVersion() == "" {
 			return nil, fmt.Errorf("%s: an object without apiVersion or kind", name)

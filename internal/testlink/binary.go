@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/setpoint-io/setpoint/internal/process"
 )
@@ -29,8 +30,8 @@ const (
 	keyLength = 2 * keyBytes
 )
 
-var errNoBinary = errors.New("there is no setpoint binary for tests: go get -tool " + commandPath +
-	" in your module, put setpoint " + process.Version + " into PATH, or name one with " + BinaryVariable)
+var errNoBinary = errors.New("there is no setpoint binary for tests: go mod edit -tool " + commandPath +
+	" and go mod tidy in your module, put setpoint " + process.Version + " into PATH, or name one with " + BinaryVariable)
 
 // Finder finds the binary. The zero Finder looks as tests do.
 type Finder struct {
@@ -126,9 +127,9 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// lastSentence is the last line, with the one that it goes on with if it is indented.
+// lastSentence is the last line that is not blank, with the one that it goes on with if it is indented.
 func lastSentence(text string) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lines := strings.Split(strings.TrimRightFunc(text, unicode.IsSpace), "\n")
 	last := lines[len(lines)-1]
 	if len(lines) > 1 && strings.HasPrefix(last, "\t") {
 		last = lines[len(lines)-2] + " " + last

@@ -412,7 +412,7 @@ func TestBinary(t *testing.T) {
 		"tool":          {"echo " + self, self, "", nil},
 		"no build":      {"echo 'main.go:1: it does not compile' >&2; exit 1", "", "main.go:1: it does not compile: see that the command works in the module of the test, or name a binary with SETPOINT_TEST_BINARY", nil},
 		"built":         {noTool + "echo " + self, self, "", nil},
-		"no binary":     {noTool + "echo 'no required module provides package' >&2; exit 1", "", "there is no setpoint binary for tests: go get -tool " + commandPath, nil},
+		"no binary":     {noTool + "echo 'no required module provides package' >&2; exit 1", "", "there is no setpoint binary for tests: go mod edit -tool " + commandPath, nil},
 		"in PATH":       {noTool, "setpoint", "", inPath(process.Version)},
 		"other in PATH": {noTool + "echo " + self, self, "", inPath("9.9.9")},
 		"no sum": {noTool + `printf 'main.go:1: missing go.sum entry for x; to add:\n\tgo get x\n' >&2; exit 1`, "",

@@ -14,8 +14,8 @@
 // It is package setpointtest without the control plane: names and meanings are the same, so that one changed import moves a test from
 // one to the other, and the test binary is as small as the program under test. `setpoint testserver` runs the clusters. It is started
 // once, serves the tests of all packages, and ends when nobody has used it for a minute. The binary is the one that
-// SETPOINT_TEST_BINARY names, the module's tool (go get -tool github.com/setpoint-io/setpoint/cmd/setpoint), the one in PATH, or one that
-// the go command builds.
+// SETPOINT_TEST_BINARY names, the module's tool (go mod edit -tool github.com/setpoint-io/setpoint/cmd/setpoint, then go mod tidy), the
+// one in PATH, or one that the go command builds.
 //
 // What needs the control plane in the test's process is in setpointtest alone: bubbles of testing/synctest, faults, watches that are held
 // or dropped, Explore and Find, servers that crash and their leader, Clock, Wait, NoWritesWhenQuiet, Trace, Dump, Config.DataDir and

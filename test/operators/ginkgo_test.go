@@ -57,7 +57,8 @@ func TestGinkgo(t *testing.T) {
 	for _, says := range []string{
 		`setpointtest: configmap/a is not there after 1ms: there is no such object\n\s*In \[It\] at: .*ginkgo_test\.go:\d+`,
 		`delete configmaps default/a by admin`,
-		`setpointtest: all changes, and every object, are in \S+`,
+		`setpointtest: all changes are in \S+/setpoint-trace.txt`,
+		`setpointtest: all objects are in \S+/setpoint-objects.yaml`,
 		`Ran 3 of 3 Specs`,
 		`2 Passed \| 1 Failed`,
 	} {

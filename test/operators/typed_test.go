@@ -18,8 +18,9 @@ var (
 	edits = regexp.MustCompile(`(?m)^go mod edit -replace (\S+)=\.\./setpoint(\S*)$`)
 )
 
-// TestPagesTyped types the five minutes of the page in an empty folder, as somebody does who has a checkout, and runs the test there. In
-// place of go mod tidy, which asks for modules that nobody here has loaded, the versions are those of this module.
+// TestPagesTyped types the five minutes of the page in an empty folder, as somebody does who has a checkout, and runs the test there. It
+// leaves out go mod init and go mod tidy, which asks for more modules than are there without network: the module's name is written, and
+// the versions are those of this module. It leaves out vet, which goes through all packages that the test links.
 func TestPagesTyped(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, page))
 	must(t, err)
