@@ -89,13 +89,17 @@ func burn(file string) error {
 	signal.Notify(ended, syscall.SIGTERM)
 	time.AfterFunc(timeMax, func() { os.Exit(1) })
 	for sum := 0; ; {
-		on, _ := os.ReadFile(file) // without it there is nothing to do
+		text, _ := os.ReadFile(file) // without it there is nothing to do
+		on, pause := bytes.HasPrefix(text, []byte("on")), 100*time.Millisecond
+		if !on {
+			pause = time.Second // an autoscaler must see that it rests, on a slow machine too
+		}
 		select {
 		case <-ended:
 			fmt.Println(sum)
 			return nil
-		case <-time.After(100 * time.Millisecond):
-			for end := time.Now().Add(100 * time.Millisecond); bytes.HasPrefix(on, []byte("on")) && time.Now().Before(end); {
+		case <-time.After(pause):
+			for end := time.Now().Add(100 * time.Millisecond); on && time.Now().Before(end); {
 				sum++
 			}
 		}
