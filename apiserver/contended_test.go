@@ -2,12 +2,14 @@ package apiserver
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -28,22 +30,41 @@ func (l contended) Propose(ctx context.Context, c command.Command) (command.Resu
 	return l.Local.Propose(ctx, c)
 }
 
+// deposed is a log whose leader loses its leadership a moment before an object is deleted.
+type deposed struct{ *raftstoretest.Local }
+
+func (l deposed) Propose(ctx context.Context, c command.Command) (command.Result, error) {
+	if slices.ContainsFunc(c.Ops, func(op command.Op) bool { return op.Kind == command.Delete && strings.Contains(op.Key, "/p") }) {
+		return command.Result{Code: command.FenceStale}, nil
+	}
+	return l.Local.Propose(ctx, c)
+}
+
 // TestADeletionThatGivesUpSaysSo: a pod that has been marked to end at once, and is there still, is not said to be gone.
 func TestADeletionThatGivesUpSaysSo(t *testing.T) {
-	for how, c := range map[string]call{
+	calls := map[string]call{
 		"deleted":     {method: "DELETE", path: podPath + "/p"},
 		"evicted":     {method: "POST", path: podPath + "/p/eviction", body: `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`},
 		"with others": {method: "DELETE", path: podPath},
+	}
+	for why, test := range map[string]struct {
+		log  func(*raftstoretest.Local) storage.Log
+		want refusal
+	}{
+		"contended": {func(l *raftstoretest.Local) storage.Log { return contended{l} }, refusal{code: 429, reason: metav1.StatusReasonTooManyRequests}},
+		"deposed":   {func(l *raftstoretest.Local) storage.Log { return deposed{l} }, refusal{code: 409, reason: metav1.StatusReasonConflict}},
 	} {
-		t.Run(how, func(t *testing.T) {
-			server, _ := newServerWith(t, contended{raftstoretest.NewLocal(state.Options{})})
-			mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: podBody("p")})
-			got := c.do(t, server)
-			pod := mustDo[corev1.Pod](t, server, call{path: podPath + "/p"})
-			if pod.DeletionTimestamp == nil {
-				t.Errorf("it is not marked: %+v", pod.ObjectMeta)
-			}
-			refusal{code: 429, reason: metav1.StatusReasonTooManyRequests}.check(t, how, got)
-		})
+		for how, c := range calls {
+			t.Run(why+" "+how, func(t *testing.T) {
+				server, _ := newServerWith(t, test.log(raftstoretest.NewLocal(state.Options{})))
+				mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: podBody("p")})
+				got := c.do(t, server)
+				pod := mustDo[corev1.Pod](t, server, call{path: podPath + "/p"})
+				if pod.DeletionTimestamp == nil {
+					t.Errorf("it is not marked: %+v", pod.ObjectMeta)
+				}
+				test.want.check(t, how, got)
+			})
+		}
 	}
 }

@@ -70,7 +70,7 @@ func (s *Store) end(ctx context.Context, marked resource.Object) (runtime.Object
 }
 
 // ifStill asks validate about the object that was seen; another one of its name counts as none. An UID among the preconditions would
-// make that a conflict, which also answers a write that was tried too often or whose leadership has ended: the object is there then.
+// make that a conflict, which also answers a write whose leadership has ended: the object is there then.
 func (s *Store) ifStill(seen resource.Object, validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, now runtime.Object) error {
 		switch {
