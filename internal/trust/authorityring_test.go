@@ -165,8 +165,7 @@ func TestDroppedAuthoritiesAreRemembered(t *testing.T) {
 	}
 }
 
-// TestAKubeconfigThatIsNone is told of, and the others follow nevertheless.
-// Whoever asks while a new authority comes is never told that it was dropped: what a rotation says of it would not be followed.
+// TestAnAuthorityThatComesIsNotDropped: whoever asks while a new authority comes is never told that it was dropped: what a rotation says of it would not be followed.
 func TestAnAuthorityThatComesIsNotDropped(t *testing.T) {
 	now := time.Now()
 	ca := must[*CA](t)(NewCA(now))
@@ -203,6 +202,7 @@ func TestAnAuthorityThatComesIsNotDropped(t *testing.T) {
 	}
 }
 
+// TestAKubeconfigThatIsNone is told of, and the others follow nevertheless.
 func TestAKubeconfigThatIsNone(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	cluster := must[*Cluster](t)(InitCluster(dir, []Server{testServer}, now))
