@@ -212,10 +212,10 @@ func TestAStepOfTheClock(t *testing.T) {
 				t.Error("the other still waits")
 			}
 			time.Sleep(testBeat)
-			if l.mu.Lock(); l.held != nil {
+			if l.Transport.mu.Lock(); l.held != nil {
 				t.Error("something waits that nothing ends")
 			}
-			l.mu.Unlock()
+			l.Transport.mu.Unlock()
 		})
 	}
 }
