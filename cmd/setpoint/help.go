@@ -26,7 +26,7 @@ var commandGroups = []struct {
 	{"Use it", []string{"kubectl", "kubeconfig", "why", "what-if", "history", "diff", "at", "undelete", "loops", "ui"}},
 	{"Look after it", []string{"cluster", "node", "net", "images", "token", "revoke", "rotate", "backup", "upgrade", "reset"}},
 	{"Test operators", []string{"envtest-assets", "testserver"}},
-	{"About setpoint", []string{"version", "completion", "help"}},
+	{"About setpoint", []string{"version", "completion", "man", "help"}},
 }
 
 // inGroup puts the flags that add makes below a heading.

@@ -33,6 +33,14 @@ func kubeconfigCommand(t *testing.T, args ...string) (string, error) {
 	return out.String(), root.Execute()
 }
 
+// TestOwnKubeconfig: clients find the cluster where the environment has put it, as in an image.
+func TestOwnKubeconfig(t *testing.T) {
+	t.Setenv("SETPOINT_DATA_DIR", "/srv/a")
+	if got := ownKubeconfig(); got != "/srv/a/admin.kubeconfig" {
+		t.Error(got)
+	}
+}
+
 // TestKubeconfigMerges: what is in the user's file stays, a second time changes nothing, and what was added can be taken away.
 func TestKubeconfigMerges(t *testing.T) {
 	dir := t.TempDir()

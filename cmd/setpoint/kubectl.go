@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -119,7 +120,10 @@ func useOwnKubeconfig() {
 }
 
 // ownKubeconfig is the administrator's on this machine: `dev` writes it there, and `server` a link to the trust folder's.
-func ownKubeconfig() string { return filepath.Join(defaultDataDir(), setpoint.AdminKubeconfig) }
+// Who has told them another data directory by the environment finds it there.
+func ownKubeconfig() string {
+	return filepath.Join(cmp.Or(os.Getenv(envName("data-dir")), defaultDataDir()), setpoint.AdminKubeconfig)
+}
 
 func exists(path string) bool {
 	_, err := os.Stat(path)

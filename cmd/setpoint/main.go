@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/net/network/wireguard"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/man"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/undelete"
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -91,7 +92,7 @@ func newRoot() *cobra.Command {
 		pastShell().History(), pastShell().Diff(), undelete.New(pastShell()), newAt(), newToken(), newRevoke(),
 		newRotate(), newBackup(), newUpgrade(),
 		newKubectl(), newKubeconfig(), newEnvtestAssets(), newTestServer(), newDemo(), newReset(),
-		newInstall(), newUninstall(), newVersion())
+		newInstall(), newUninstall(), man.New(withSources, func(err error) error { return usageError{err} }), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)

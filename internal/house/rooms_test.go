@@ -30,6 +30,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint/lessons"}, "`setpoint dev kill`, `heal` and `advance`: what is ordered of a cluster to learn on", []string{"server/admin"}, "the process that runs the cluster decides what it does"},
 	{[]string{"cmd/setpoint/rotate"}, "what `setpoint rotate` orders and prints", []string{"internal/rotation", "server/{admin,rotations}"}, "keys never leave the servers"},
 	{[]string{"cmd/setpoint/install"}, "`setpoint install` and `uninstall`: what is put where on a machine", []string{"agent/{host,reset}", "deploy/systemd", "internal/{durable,process,trust}", "internal/trust/{join,jointoken,tokens}", "server", "server/admin"}, "a machine joins before anything is written, so that a refusal changes nothing"},
+	{[]string{"cmd/setpoint/man"}, "`setpoint man`: a manual page for each command", nil, "the pages say what --help says"},
 	{[]string{"cmd/setpoint/upgrade"}, "how a cluster comes to the release of the asking program", []string{"cmd/setpoint/clusterstatus"}, "it changes nothing"},
 	{[]string{"cmd/setpoint/spelling"}, "the names that somebody may have meant", nil, ""},
 	{[]string{"cmd/setpoint/testserver"}, "clusters in memory for tests in any language: requests, sessions, and when the process ends", []string{".", "internal/process"}, ""},
@@ -74,6 +75,7 @@ var rooms = []room{
 	{[]string{"server/leader"}, "leadership of the store as terms of the control loops, and the Leases that show it", []string{"internal/clusterclock"}, "Leases show leadership and do not grant it: the fence does"},
 	{[]string{"server/kubernetesservice"}, "the Service by which pods find the API, and what is told of the servers", []string{"controllers/reconcile", "internal/reserved"}, ""},
 	{[]string{"server/serverpods"}, "the pods under which the parts of servers are seen", []string{"controllers/reconcile", "controllers/reconcile/conditions", "internal/parts"}, "they are mirror pods of a node that does not exist, so no scheduler and no agent touches them"},
+	{[]string{"deploy/release"}, "what a release has beside its binaries: the licences of all that is linked, and an image", nil, "what a binary holds is read from it, so that nothing can be forgotten"},
 	{[]string{"deploy/systemd"}, "the units by which servers and agents run on machines with systemd", nil, "the files that are copied by hand and those that are installed are the same"},
 
 	{[]string{"internal/house"}, "the rules of the house, as tests of the source", nil, "it links nothing of the product, so the rules are judged in seconds"},
