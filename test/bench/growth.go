@@ -39,10 +39,10 @@ func runGrowth(context.Context, []string) {
 		for i := range each {
 			each[i] = g.costs[i] * 1e6 / max(g.things[i], 1)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.2f\n", g.step, tabbed(each), power(g.nodes, each))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", g.step, tabbed(each), power(g.nodes, each))
 	}
 	last := steps[len(steps)-1]
-	fmt.Fprintf(t, "anonymous memory at the end, MiB\t%s\t%.2f\n", tabbed(last.anon), power(last.nodes, last.anon))
+	fmt.Fprintf(t, "anonymous memory at the end, MiB\t%s\t%s\n", tabbed(last.anon), power(last.nodes, last.anon))
 	if err := t.Flush(); err != nil {
 		fatalf("%v", err)
 	}
@@ -83,8 +83,8 @@ func readGrowth(in io.Reader) (steps []growth, err error) {
 }
 
 // power is the b of the curve y = a·xᵇ that lies nearest to the points: the slope of the line through their logarithms (least squares).
-// Points without cost are left out.
-func power(xs, ys []float64) float64 {
+// Points without cost are left out; points of fewer than two sizes have none.
+func power(xs, ys []float64) string {
 	var n, sx, sy, sxx, sxy float64
 	for i := range xs {
 		if xs[i] <= 0 || ys[i] <= 0 {
@@ -93,5 +93,9 @@ func power(xs, ys []float64) float64 {
 		x, y := math.Log(xs[i]), math.Log(ys[i])
 		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
 	}
-	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
+	spread := n*sxx - sx*sx
+	if n < 2 || spread == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", math.Round((n*sxy-sx*sy)/spread*100)/100+0) // no -0
 }

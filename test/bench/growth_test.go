@@ -8,13 +8,22 @@ import (
 
 func TestPowerFindsTheExponent(t *testing.T) {
 	sizes := []float64{125, 250, 500, 1000}
-	for _, b := range []float64{0, 0.5, 1, 2} {
+	for want, b := range map[string]float64{"0.00": 0, "0.50": 0.5, "1.00": 1, "2.00": 2} {
 		costs := make([]float64, len(sizes))
 		for i, x := range sizes {
 			costs[i] = 3 * math.Pow(x, b)
 		}
-		if got := power(sizes, costs); math.Abs(got-b) > 1e-9 {
-			t.Errorf("power = %v, want %v", got, b)
+		if got := power(sizes, costs); got != want {
+			t.Errorf("power = %v, want %v", got, want)
+		}
+	}
+}
+
+// TestPowerOfOneSize: one size has no slope, and neither have two that are the same.
+func TestPowerOfOneSize(t *testing.T) {
+	for _, sizes := range [][]float64{{}, {125}, {125, 125}} {
+		if got := power(sizes, sizes); got != "-" {
+			t.Errorf("power of %v = %v", sizes, got)
 		}
 	}
 }
