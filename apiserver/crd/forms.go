@@ -38,6 +38,17 @@ func (f forms) serve(kept []*unstructured.Unstructured) ([]*unstructured.Unstruc
 	return served, nil
 }
 
+// complete gives a new object the status that its schema has for those without one. The status of a new object is not the client's,
+// so what the client's was defaulted to is gone.
+func (f forms) complete(created *unstructured.Unstructured) {
+	d := f.version.definition
+	s, err := d.schemas.of(f.version.gvk().Version)
+	if err != nil || s == nil || s.Properties["status"].Default.Object == nil {
+		return // without a schema that can be read there are no handlers
+	}
+	d.defaulter().Default(created)
+}
+
 // store converts an object to the storage version.
 func (f forms) store(served *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	apiVersion, err := f.version.definition.storageVersion()
@@ -86,7 +97,7 @@ func (f forms) table(store *storage.Store) (*storage.Table, error) {
 	}
 	conversion := f.version.definition.crd.Spec.Conversion
 	return store.NewTable(storage.Dynamic{
-		Kind: f.version.kind(), StorageVersion: storageVersion, Serve: f.serve, Store: f.store,
+		Kind: f.version.kind(), StorageVersion: storageVersion, Serve: f.serve, Store: f.store, Complete: f.complete,
 		Volatile: conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter,
 		Until:    f.version.definition.ctx,
 	}), nil

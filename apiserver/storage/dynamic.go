@@ -32,6 +32,9 @@ type Dynamic struct {
 	Volatile bool
 	// Store turns an object of Kind's version into what is kept. It must not change it.
 	Store func(served *unstructured.Unstructured) (*unstructured.Unstructured, error)
+	// Complete adds to a new object what Serve would, since it is answered without being read: of all that a write left out, that is
+	// the default of a status. It may be nil.
+	Complete func(created *unstructured.Unstructured)
 	// Until ends the watches of this table: the next will see another schema.
 	Until context.Context
 }
@@ -40,6 +43,14 @@ type Dynamic struct {
 // tables of all versions of a kind show the same objects.
 func (s *Store) NewTable(d Dynamic) *Table {
 	return &Table{store: s, kind: d.Kind, stored: d.Kind, prefix: resourcePrefix(d.Kind.GroupResource()), dynamic: &d}
+}
+
+// created is a new object as a read would show it.
+func (t *Table) created(v *View, obj resource.Object) resource.Object {
+	if v.Current == nil && t.dynamic != nil && t.dynamic.Complete != nil {
+		t.dynamic.Complete(obj.(*unstructured.Unstructured))
+	}
+	return obj
 }
 
 // view is what one table makes of a kept object.

@@ -250,7 +250,7 @@ func (t *Table) Preview(ctx context.Context, namespace, name string, decide Deci
 	case err != nil:
 		return nil, err
 	case change != nil && change.Object != nil:
-		return change.Object, nil
+		return t.created(v, change.Object), nil
 	case v.Current != nil:
 		return shallowCopy(v.Current.object), nil
 	default:
@@ -374,7 +374,7 @@ func (w *write) stored(v *View, change *Change, result command.Result) resource.
 	}
 	obj.SetResourceVersion(formatRevision(revision))
 	obj.SetSelfLink("")
-	return obj
+	return w.table.created(v, obj)
 }
 
 // statusOf turns any error into the Status that ends a watch.
