@@ -191,6 +191,21 @@ func TestConversionWebhookThatIsGone(t *testing.T) {
 	}
 }
 
+// TestADryRunConverts: what cannot be converted to the version that is kept is refused in a dry run, as the write is.
+func TestADryRunConverts(t *testing.T) {
+	server := newCustomServer(t)
+	define(t, server, fmt.Sprintf(hosts, "https://127.0.0.1:1/convert", "Cg=="))
+	for _, query := range []string{"", "?dryRun=All"} {
+		got := call{method: "POST", path: fmt.Sprintf(hostsPath, "v2") + query, body: host("v2", "a", `{"host":"a"}`)}.do(t, server)
+		if got.code != http.StatusInternalServerError || !strings.Contains(got.body, "conversion webhook for stable.example.com/v2") {
+			t.Errorf("%q: %d %s", query, got.code, got.body)
+		}
+	}
+	if got := (call{method: "POST", path: fmt.Sprintf(hostsPath, "v1") + "?dryRun=All", body: host("v1", "a", `{"hostPort":"a:1"}`)}).do(t, server); got.code != http.StatusCreated {
+		t.Errorf("in the version that is kept: %d %s", got.code, got.body)
+	}
+}
+
 // TestNeverEstablished: a definition that is not established is neither served nor shown.
 func TestNeverEstablished(t *testing.T) {
 	server := newCustomServer(t)

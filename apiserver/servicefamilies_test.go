@@ -87,7 +87,8 @@ func TestFamiliesOfNewServices(t *testing.T) {
 		{`,"clusterIP":"None","ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"SingleStack"`, twoFamiles, twoFamiles},
 		{`,"clusterIP":"None","clusterIPs":["None","fd96::1"],"ipFamilyPolicy":"PreferDualStack"`, "'None' must be the first and only value", "'None' must be the first and only value"},
 		{`,"type":"ExternalName","externalName":"example.org"`, "none [] []", "none [] []"},
-		{`,"type":"ExternalName","externalName":"example.org","ipFamilies":["IPv4"]`, "may not be set when `type` is 'ExternalName'", "may not be set when `type` is 'ExternalName'"},
+		{`,"type":"ExternalName","externalName":"example.org","clusterIP":"10.96.0.77"`, "spec.clusterIPs: Forbidden: may not be set for ExternalName services", "spec.clusterIPs: Forbidden"},
+		{`,"type":"ExternalName","externalName":"example.org","ipFamilies":["IPv4"]`, "may not be set for ExternalName services", "may not be set for ExternalName services"},
 	}
 	single, _ := newServer(t)
 	dual := newDualServer(t)
@@ -145,7 +146,7 @@ func TestFamiliesOfChangedServices(t *testing.T) {
 		{dual, `{"spec":{"ipFamilies":null,"ipFamilyPolicy":null,"clusterIPs":null,"clusterIP":null}}`, "RequireDualStack 46", "4 6"},
 		{dual, `{"spec":{"type":"NodePort"}}`, "RequireDualStack 46", "4 6"},
 		{dual, `{"spec":{"type":"ExternalName","externalName":"example.org"}}`, "none [] []", ""},
-		{dual, `{"spec":{"type":"ExternalName","externalName":"example.org","ipFamilies":["IPv4"]}}`, "may not be set when `type` is 'ExternalName'", ""},
+		{dual, `{"spec":{"type":"ExternalName","externalName":"example.org","ipFamilies":["IPv4"]}}`, "may not be set for ExternalName services", ""},
 		{prefersDual, `{"metadata":{"labels":{"a":"b"}}}`, "PreferDualStack 46", "4 6"},
 		{prefersDual, `{"spec":{"ipFamilyPolicy":"SingleStack"}}`, "SingleStack 4", "4"},
 		{elsewhere, `{"spec":{"ipFamilyPolicy":"SingleStack"}}`, "SingleStack 4", ""},

@@ -34,6 +34,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		ValidateStatusChange:   eraseValidateIn(k.ValidateStatusChange),
 		Warnings:               eraseGet[T, []string](k.Warnings),
 		ChangeWarnings:         eraseChangeWarnings(k.ChangeWarnings),
+		StatusWarnings:         eraseGet[T, []string](orNone(k.StatusWarnings)),
 		Spec:                   eraseGet[T, any](k.Spec),
 		Status:                 eraseGet[T, any](k.Status),
 		Resets:                 k.Resets,
@@ -125,6 +126,14 @@ func eraseChangeWarnings[T Object](warnings func(T, T) []string) func(Object, Ob
 		}
 		return warnings(obj.(T), was)
 	}
+}
+
+// orNone is the warnings, or none.
+func orNone[T Object](warnings func(T) []string) func(T) []string {
+	if warnings == nil {
+		return func(T) []string { return nil }
+	}
+	return warnings
 }
 
 func eraseGraceful[T Object](graceful func(T, *metav1.DeleteOptions) bool) func(Object, *metav1.DeleteOptions) bool {

@@ -63,6 +63,8 @@ type Kind[T Object] struct {
 	Warnings func(obj T) []string
 	// ChangeWarnings are those that depend on what was there before; old is nil in a create.
 	ChangeWarnings func(obj, old T) []string
+	// StatusWarnings are those of a write of the status, which has none of the others.
+	StatusWarnings func(obj T) []string
 
 	// Spec and Status return pointers to these fields. Status non-nil means that
 	// the kind has a status subresource.

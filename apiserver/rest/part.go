@@ -26,6 +26,11 @@ func (s partStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 	return s.part.Validate(obj.(resource.Object), old.(resource.Object), s.now())
 }
 
+// WarningsOnUpdate: nor is who writes a part.
+func (s partStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
 func (s partStrategy) AllowCreateOnUpdate(context.Context) bool { return false }
 
 // addParts adds the parts of a kind, and its ordinary status unless a part is that.

@@ -226,4 +226,9 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 	return s.judge(ctx, obj, old, s.kind.ValidateStatus, s.kind.ValidateStatusChange)
 }
 
+// WarningsOnUpdate: who writes a status is not told about the spec, which others wrote.
+func (s statusStrategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
+	return s.kind.StatusWarnings(obj.(resource.Object))
+}
+
 func (s statusStrategy) AllowCreateOnUpdate(context.Context) bool { return false }

@@ -250,6 +250,9 @@ func (t *Table) Preview(ctx context.Context, namespace, name string, decide Deci
 	case err != nil:
 		return nil, err
 	case change != nil && change.Object != nil:
+		if _, err := w.kept(change.Object); err != nil {
+			return nil, err // what cannot be converted cannot be written either
+		}
 		return t.created(v, change.Object), nil
 	case v.Current != nil:
 		return shallowCopy(v.Current.object), nil

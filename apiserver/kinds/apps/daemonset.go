@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/workload"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -38,7 +39,7 @@ func daemonSets() resource.Kind[*appsv1.DaemonSet] {
 		Validate:         func(ds *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(ds, nil) },
 		ValidateUpdate:   validateDaemonSetUpdate,
 		ValidateStatus:   validateDaemonSetStatus,
-		Warnings:         func(ds *appsv1.DaemonSet) []string { return workload.Warnings(&ds.Spec.Template) },
+		ChangeWarnings:   daemonSetWarnings,
 		Spec:             func(ds *appsv1.DaemonSet) any { return &ds.Spec },
 		Status:           func(ds *appsv1.DaemonSet) any { return &ds.Status },
 		Generation:       true,
@@ -61,6 +62,14 @@ func defaultDaemonSet(ds *appsv1.DaemonSet) {
 	if templateGeneration(ds) == 0 {
 		setTemplateGeneration(ds, 0)
 	}
+}
+
+// daemonSetWarnings are told when the template changes.
+func daemonSetWarnings(ds, old *appsv1.DaemonSet) []string {
+	if old != nil && templateGeneration(ds) == templateGeneration(old) {
+		return nil
+	}
+	return podwarnings.Template(&ds.Spec.Template, field.NewPath("spec", "template"))
 }
 
 // templateGeneration counts changes of the template, in an annotation since apps/v1

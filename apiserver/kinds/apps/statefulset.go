@@ -34,7 +34,7 @@ func statefulSets() resource.Kind[*appsv1.StatefulSet] {
 		Validate:       validateStatefulSet,
 		ValidateUpdate: validateStatefulSetUpdate,
 		ValidateStatus: validateStatefulSetStatus,
-		Warnings:       statefulSetWarnings,
+		ChangeWarnings: statefulSetWarnings,
 		Spec:           func(set *appsv1.StatefulSet) any { return &set.Spec },
 		Status:         func(set *appsv1.StatefulSet) any { return &set.Status },
 		Generation:     true,
@@ -88,8 +88,8 @@ func defaultClaimTemplate(template *corev1.PersistentVolumeClaim) {
 	claim.Default(&template.Spec)
 }
 
-func statefulSetWarnings(set *appsv1.StatefulSet) []string {
-	warnings := workload.Warnings(&set.Spec.Template)
+func statefulSetWarnings(set, old *appsv1.StatefulSet) []string {
+	warnings := workload.TemplateWarnings(func(set *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &set.Spec.Template })(set, old)
 	for i := range set.Spec.VolumeClaimTemplates {
 		warnings = append(
 			warnings,

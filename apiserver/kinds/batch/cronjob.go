@@ -52,8 +52,7 @@ func cronJobs() resource.Kind[*batchv1.CronJob] {
 		},
 		Validate:       validateCronJob,
 		ValidateUpdate: validateCronJobUpdate,
-		Warnings:       cronJobWarnings,
-		ChangeWarnings: workload.NameWarnings[*batchv1.CronJob],
+		ChangeWarnings: cronJobWarnings,
 		Spec:           func(cj *batchv1.CronJob) any { return &cj.Spec },
 		Status:         func(cj *batchv1.CronJob) any { return &cj.Status },
 		Generation:     true,
@@ -69,8 +68,11 @@ func defaultCronJob(cj *batchv1.CronJob) {
 	defaultJobTemplate(&cj.Spec.JobTemplate.Spec)
 }
 
-func cronJobWarnings(cj *batchv1.CronJob) []string {
-	warnings := jobWarnings(&cj.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))
+func cronJobWarnings(cj, old *batchv1.CronJob) []string {
+	warnings := workload.NameWarnings(cj, old)
+	if workload.Changed(cj, old) {
+		warnings = append(warnings, jobWarnings(&cj.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))...)
+	}
 	if strings.Contains(cj.Spec.Schedule, scheduleZone) {
 		warnings = append(
 			warnings,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/workload"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -44,8 +45,7 @@ func jobs() resource.Kind[*batchv1.Job] {
 		Validate:         validateJob,
 		ValidateUpdate:   validateJobUpdate,
 		ValidateStatus:   validateJobStatus,
-		Warnings:         func(job *batchv1.Job) []string { return jobWarnings(&job.Spec, field.NewPath("spec")) },
-		ChangeWarnings:   workload.NameWarnings[*batchv1.Job],
+		ChangeWarnings:   changedJobWarnings,
 		Spec:             func(job *batchv1.Job) any { return &job.Spec },
 		Status:           func(job *batchv1.Job) any { return &job.Status },
 		Generation:       true,
@@ -146,6 +146,14 @@ func dropScheduling(spec, old *batchv1.JobSpec) {
 	}
 }
 
+func changedJobWarnings(job, old *batchv1.Job) []string {
+	warnings := workload.NameWarnings(job, old)
+	if workload.Changed(job, old) {
+		warnings = append(warnings, jobWarnings(&job.Spec, field.NewPath("spec"))...)
+	}
+	return warnings
+}
+
 func jobWarnings(spec *batchv1.JobSpec, path *field.Path) []string {
 	var warnings []string
 	if indexed(spec) && ptr.Deref(spec.Completions, 0) > completionsSoftLimit && ptr.Deref(spec.Parallelism, 0) > parallelismSoftLimit {
@@ -157,7 +165,7 @@ func jobWarnings(spec *batchv1.JobSpec, path *field.Path) []string {
 			),
 		)
 	}
-	return append(warnings, podspec.Warnings(&spec.Template.Spec, path.Child("template", "spec"))...)
+	return append(warnings, podwarnings.Template(&spec.Template, path.Child("template"))...)
 }
 
 func indexed(spec *batchv1.JobSpec) bool {

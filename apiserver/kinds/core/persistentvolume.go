@@ -41,7 +41,7 @@ func persistentVolumes() resource.Kind[*corev1.PersistentVolume] {
 		},
 		Validate:       validateVolume,
 		ValidateUpdate: validateVolumeUpdate,
-		Warnings:       volumeWarnings,
+		Warnings:       volume.Warnings,
 		Spec:           func(pv *corev1.PersistentVolume) any { return &pv.Spec },
 		Status:         func(pv *corev1.PersistentVolume) any { return &pv.Status },
 		ReturnDeleted:  true,
@@ -122,25 +122,6 @@ func phaseCell(phase string, obj resource.Object) string {
 		return "Terminating"
 	}
 	return phase
-}
-
-func volumeWarnings(pv *corev1.PersistentVolume) []string {
-	var warnings []string
-	for _, old := range []struct{ key, message string }{
-		{corev1.BetaStorageClassAnnotation, `deprecated since v1.8; use "storageClassName" attribute instead`},
-		{corev1.MountOptionAnnotation, `deprecated since v1.31; use "mountOptions" attribute instead`},
-	} {
-		if _, set := pv.Annotations[old.key]; set {
-			warnings = append(warnings, fmt.Sprintf("%s: %s", field.NewPath("metadata", "annotations").Key(old.key), old.message))
-		}
-	}
-	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		warnings = append(
-			warnings,
-			"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.",
-		)
-	}
-	return warnings
 }
 
 func validateVolume(pv *corev1.PersistentVolume) field.ErrorList {

@@ -32,8 +32,7 @@ func pods() resource.Kind[*corev1.Pod] {
 		Validate:         validatePodCreate,
 		ValidateUpdate:   validatePodUpdate,
 		ValidateStatus:   validatePodStatus,
-		Warnings:         podWarnings,
-		ChangeWarnings:   podCreateWarnings,
+		ChangeWarnings:   podWarnings,
 		Spec:             func(pod *corev1.Pod) any { return &pod.Spec },
 		Status:           func(pod *corev1.Pod) any { return &pod.Status },
 		Generation:       true,
@@ -88,7 +87,7 @@ func preparePodCreate(pod *corev1.Pod) {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
-			Message: "Scheduling is blocked due to non-empty scheduling gates",
+			Message: "Scheduling is blocked due to non-empty scheduling gates", LastTransitionTime: pod.CreationTimestamp,
 		}}
 	}
 }

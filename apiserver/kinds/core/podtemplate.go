@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/workload"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
@@ -26,14 +27,19 @@ func podTemplates() resource.Kind[*corev1.PodTemplate] {
 		Default:          func(t *corev1.PodTemplate) { podspec.Default(&t.Template.Spec) },
 		Validate:         validate,
 		ValidateUpdate:   func(t, _ *corev1.PodTemplate) field.ErrorList { return validate(t) },
-		Warnings: func(t *corev1.PodTemplate) []string {
-			return podspec.Warnings(&t.Template.Spec, field.NewPath("template", "spec"))
-		},
-		Spec:          func(t *corev1.PodTemplate) any { return &t.Template },
-		Generation:    true,
-		ReturnDeleted: true,
-		Columns:       podTemplateColumns(),
+		ChangeWarnings:   podTemplateWarnings,
+		Spec:             func(t *corev1.PodTemplate) any { return &t.Template },
+		Generation:       true,
+		ReturnDeleted:    true,
+		Columns:          podTemplateColumns(),
 	}
+}
+
+func podTemplateWarnings(t, old *corev1.PodTemplate) []string {
+	if !workload.Changed(t, old) {
+		return nil
+	}
+	return podwarnings.Template(&t.Template, field.NewPath("template"))
 }
 
 func podTemplateColumns() []resource.Column[*corev1.PodTemplate] {

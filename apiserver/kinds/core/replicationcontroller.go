@@ -33,11 +33,11 @@ func replicationControllers() resource.Kind[*corev1.ReplicationController] {
 			return validateReplicationController(rc)
 		},
 		ValidateStatus: validateReplicationControllerStatus,
-		Warnings:       replicationControllerWarnings,
-		ChangeWarnings: workload.NameWarnings[*corev1.ReplicationController],
-		Spec:           func(rc *corev1.ReplicationController) any { return &rc.Spec },
-		Status:         func(rc *corev1.ReplicationController) any { return &rc.Status },
-		Generation:     true,
+		ChangeWarnings: workload.NamedTemplateWarnings(
+			func(rc *corev1.ReplicationController) *corev1.PodTemplateSpec { return rc.Spec.Template }),
+		Spec:       func(rc *corev1.ReplicationController) any { return &rc.Spec },
+		Status:     func(rc *corev1.ReplicationController) any { return &rc.Status },
+		Generation: true,
 		// As old clients expect, who never said what should become of the pods.
 		OrphanByDefault: true,
 		Columns:         replicationControllerColumns(),
@@ -66,13 +66,6 @@ func defaultReplicationController(rc *corev1.ReplicationController) {
 		rc.Labels = maps.Clone(spec.Template.Labels)
 	}
 	podspec.Default(&spec.Template.Spec)
-}
-
-func replicationControllerWarnings(rc *corev1.ReplicationController) []string {
-	if rc.Spec.Template == nil {
-		return nil
-	}
-	return workload.Warnings(rc.Spec.Template)
 }
 
 func replicationControllerColumns() []resource.Column[*corev1.ReplicationController] {

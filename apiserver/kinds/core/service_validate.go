@@ -177,12 +177,12 @@ func validateServiceType(svc *corev1.Service, path *field.Path) field.ErrorList 
 		set  bool
 		name string
 	}{
-		{len(svc.Spec.ClusterIPs) > 0, "clusterIPs"},
+		{svc.Spec.ClusterIP != "" || len(svc.Spec.ClusterIPs) > 0, "clusterIPs"},
 		{len(svc.Spec.IPFamilies) > 0, "ipFamilies"},
 		{svc.Spec.IPFamilyPolicy != nil, "ipFamilyPolicy"},
 	} {
 		if forbidden.set {
-			errs = append(errs, field.Forbidden(path.Child(forbidden.name), "may not be set when `type` is 'ExternalName'"))
+			errs = append(errs, field.Forbidden(path.Child(forbidden.name), "may not be set for ExternalName services"))
 		}
 	}
 	name := strings.TrimSuffix(svc.Spec.ExternalName, ".")

@@ -3,6 +3,7 @@ package core
 import (
 	"crypto/tls"
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -10,35 +11,35 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 )
 
 // Warnings tell of what is accepted but will not do what its author hopes.
 
-func podWarnings(pod *corev1.Pod) []string {
-	return podspec.Warnings(&pod.Spec, field.NewPath("spec"))
-}
-
-// podCreateWarnings are for who creates a pod by old annotations, or one whose name does for no host.
-func podCreateWarnings(pod, old *corev1.Pod) []string {
-	msgs := utilvalidation.IsDNS1123Label(pod.Name)
+// podWarnings are for who creates a pod: nobody changes what they are about.
+func podWarnings(pod, old *corev1.Pod) []string {
 	if old != nil {
 		return nil
 	}
 	warnings := podspec.AppArmorWarnings(pod)
-	if len(msgs) > 0 {
+	if msgs := utilvalidation.IsDNS1123Label(pod.Name); len(msgs) > 0 {
 		warnings = append(warnings, fmt.Sprintf(
 			"metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v",
 			msgs,
 		))
 	}
-	return warnings
+	return append(warnings, podwarnings.Pod(pod)...)
 }
 
 func serviceWarnings(svc *corev1.Service) []string {
 	spec := &svc.Spec
+	var warnings []string
+	if _, hints := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; hints {
+		warnings = append(warnings, fmt.Sprintf("annotation %s is deprecated, please use %s instead",
+			corev1.DeprecatedAnnotationTopologyAwareHints, corev1.AnnotationTopologyMode))
+	}
 	external := spec.Type == corev1.ServiceTypeExternalName
 	headless := spec.Type == corev1.ServiceTypeClusterIP && spec.ClusterIP == corev1.ClusterIPNone
-	var warnings []string
 	for _, w := range []struct {
 		when bool
 		text string
@@ -54,6 +55,18 @@ func serviceWarnings(svc *corev1.Service) []string {
 		if w.when {
 			warnings = append(warnings, w.text)
 		}
+	}
+	return append(warnings, serviceAddressWarnings(svc)...)
+}
+
+// serviceAddressWarnings find addresses in a form that upstream means to refuse; those that others may claim too are refused here.
+func serviceAddressWarnings(svc *corev1.Service) (warnings []string) {
+	at := field.NewPath("spec")
+	if _, err := netip.ParseAddr(svc.Spec.LoadBalancerIP); err == nil {
+		warnings = utilvalidation.GetWarningsForIP(at.Child("loadBalancerIP"), svc.Spec.LoadBalancerIP)
+	}
+	for i, network := range svc.Spec.LoadBalancerSourceRanges {
+		warnings = append(warnings, utilvalidation.GetWarningsForCIDR(at.Child("loadBalancerSourceRanges").Index(i), network)...)
 	}
 	return warnings
 }

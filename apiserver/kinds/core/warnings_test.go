@@ -32,10 +32,10 @@ func TestServiceWarnings(t *testing.T) {
 // TestPodNameWarnings are for creators only.
 func TestPodNameWarnings(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a.b"}}
-	if got := podCreateWarnings(pod, nil); len(got) != 1 || !strings.HasSuffix(got[0], "a DNS label is recommended: [must not contain dots]") {
+	if got := podWarnings(pod, nil); len(got) != 1 || !strings.HasSuffix(got[0], "a DNS label is recommended: [must not contain dots]") {
 		t.Errorf("create: %q", got)
 	}
-	if got := podCreateWarnings(pod, pod); got != nil {
+	if got := podWarnings(pod, pod); got != nil {
 		t.Errorf("update: %q", got)
 	}
 }

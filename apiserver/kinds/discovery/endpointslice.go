@@ -40,8 +40,16 @@ func endpointSlices() resource.Kind[*discoveryv1.EndpointSlice] {
 		PrepareUpdate:    prepareEndpointSliceUpdate,
 		Validate:         validateEndpointSlice,
 		ValidateUpdate:   validateEndpointSliceUpdate,
+		ChangeWarnings:   sliceWarnings,
 		Columns:          endpointSliceColumns(),
 	}
+}
+
+func sliceWarnings(slice, old *discoveryv1.EndpointSlice) []string {
+	if old != nil || slice.AddressType != discoveryv1.AddressTypeFQDN {
+		return nil
+	}
+	return []string{"spec.addressType: FQDN endpoints are deprecated"} // as upstream, though there is no spec
 }
 
 func defaultEndpointSlice(slice *discoveryv1.EndpointSlice) {
@@ -137,7 +145,7 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, kind discoveryv1.Addres
 		addresses := at.Child("addresses")
 		switch n := len(endpoint.Addresses); {
 		case n == 0:
-			errs = append(errs, field.Required(addresses, "must contain at least 1 address"))
+			errs = append(errs, field.Required(addresses, ""))
 		case n > sliceAddressesMax:
 			errs = append(errs, field.TooMany(addresses, n, sliceAddressesMax))
 		}

@@ -7,6 +7,8 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -26,6 +28,7 @@ func ingresses() resource.Kind[*networkingv1.Ingress] {
 		ValidateUpdate:   validateIngressUpdate,
 		ValidateStatus:   validateIngressStatus,
 		Warnings:         ingressWarnings,
+		StatusWarnings:   ingressStatusWarnings,
 		Spec:             func(ingress *networkingv1.Ingress) any { return &ingress.Spec },
 		Status:           func(ingress *networkingv1.Ingress) any { return &ingress.Status },
 		Generation:       true,
@@ -41,6 +44,15 @@ func ingressWarnings(ingress *networkingv1.Ingress) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}
+}
+
+func ingressStatusWarnings(ingress *networkingv1.Ingress) (warnings []string) {
+	for i, address := range ingress.Status.LoadBalancer.Ingress {
+		if address.IP != "" {
+			warnings = append(warnings, utilvalidation.GetWarningsForIP(field.NewPath("status", "loadBalancer", "ingress").Index(i), address.IP)...)
+		}
+	}
+	return warnings
 }
 
 func ingressColumns() []resource.Column[*networkingv1.Ingress] {

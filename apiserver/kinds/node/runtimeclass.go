@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
@@ -55,7 +56,7 @@ func runtimeClassWarnings(class *nodev1.RuntimeClass) []string {
 	}
 	var warnings []string
 	for _, label := range slices.Sorted(maps.Keys(class.Scheduling.NodeSelector)) {
-		if msg, deprecated := podspec.DeprecatedNodeLabel(label); deprecated {
+		if msg, deprecated := podwarnings.DeprecatedNodeLabel(label); deprecated {
 			warnings = append(warnings, fmt.Sprintf("%s: %s", field.NewPath("scheduling", "nodeSelector"), msg))
 		}
 	}

@@ -58,9 +58,12 @@ func appArmorOf(c *corev1.Container) *corev1.AppArmorProfile {
 	return c.SecurityContext.AppArmorProfile
 }
 
-// annotatedAppArmor is nil without an annotation, and for one that names no profile.
 func annotatedAppArmor(pod *corev1.Pod, c *corev1.Container) *corev1.AppArmorProfile {
-	value := pod.Annotations[appArmorAnnotation(c)]
+	return AppArmorAnnotated(pod.Annotations[appArmorAnnotation(c)])
+}
+
+// AppArmorAnnotated is the profile that the value of an annotation names, nil if it names none.
+func AppArmorAnnotated(value string) *corev1.AppArmorProfile {
 	name, local := strings.CutPrefix(value, corev1.DeprecatedAppArmorBetaProfileNamePrefix)
 	switch {
 	case value == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:

@@ -231,7 +231,7 @@ func validateDNSConfig(config *corev1.PodDNSConfig, at *field.Path) field.ErrorL
 		)
 	}
 	for i, server := range config.Nameservers {
-		errs = append(errs, rule.IP(server, at.Child("nameservers").Index(i))...)
+		errs = append(errs, rule.LegacyIP(server, at.Child("nameservers").Index(i))...)
 	}
 	if len(config.Searches) > searchesMax {
 		errs = append(

@@ -104,7 +104,7 @@ func validateHostnameOverride(spec *corev1.PodSpec, path *field.Path) field.Erro
 func validateHostAliases(aliases []corev1.HostAlias, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, alias := range aliases {
-		errs = append(errs, rule.IP(alias.IP, path.Index(i).Child("ip"))...)
+		errs = append(errs, rule.LegacyIP(alias.IP, path.Index(i).Child("ip"))...)
 		for j, name := range alias.Hostnames {
 			errs = append(errs, rule.Subdomain(name, path.Index(i).Child("hostnames").Index(j))...)
 		}

@@ -76,6 +76,12 @@ func IP(ip string, path *field.Path) field.ErrorList {
 	return utilvalidation.IsValidIP(path, ip)
 }
 
+// LegacyIP asks for an address in any form but with leading zeros: for fields that had no such rule at first, and name nothing that
+// another object could name too.
+func LegacyIP(ip string, path *field.Path) field.ErrorList {
+	return utilvalidation.IsValidIPForLegacyField(path, ip, true, nil)
+}
+
 // NonSpecialIP refuses addresses that mean "here" or "nowhere".
 func NonSpecialIP(text string, path *field.Path) field.ErrorList {
 	ip, err := netip.ParseAddr(text)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
-	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
@@ -44,7 +44,7 @@ func capacityWarnings(capacity *storagev1.CSIStorageCapacity) []string {
 	var warnings []string
 	path := field.NewPath("nodeTopology")
 	for i, expression := range capacity.NodeTopology.MatchExpressions {
-		if msg, deprecated := podspec.DeprecatedNodeLabel(expression.Key); deprecated {
+		if msg, deprecated := podwarnings.DeprecatedNodeLabel(expression.Key); deprecated {
 			warnings = append(
 				warnings,
 				fmt.Sprintf("%s: %s is %s", path.Child("matchExpressions").Index(i).Child("key"), expression.Key, msg),
@@ -52,7 +52,7 @@ func capacityWarnings(capacity *storagev1.CSIStorageCapacity) []string {
 		}
 	}
 	for _, label := range slices.Sorted(maps.Keys(capacity.NodeTopology.MatchLabels)) {
-		if msg, deprecated := podspec.DeprecatedNodeLabel(label); deprecated {
+		if msg, deprecated := podwarnings.DeprecatedNodeLabel(label); deprecated {
 			warnings = append(warnings, fmt.Sprintf("%s: %s", path.Child("matchLabels").Child(label), msg))
 		}
 	}

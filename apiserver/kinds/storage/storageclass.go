@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
-	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
@@ -85,7 +85,7 @@ func storageClassWarnings(class *storagev1.StorageClass) []string {
 	var warnings []string
 	for i, term := range class.AllowedTopologies {
 		for j, expression := range term.MatchLabelExpressions {
-			if msg, deprecated := podspec.DeprecatedNodeLabel(expression.Key); deprecated {
+			if msg, deprecated := podwarnings.DeprecatedNodeLabel(expression.Key); deprecated {
 				path := field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions").Index(j).Child("key")
 				warnings = append(warnings, fmt.Sprintf("%s: %s", path, msg))
 			}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
@@ -94,15 +95,37 @@ func ValidateIntOrPercent(value intstr.IntOrString, path *field.Path) field.Erro
 	return rule.Invalid(value, utilvalidation.IsValidPercent(value.StrVal), path)
 }
 
-// Warnings tell of what a template's pods will be accepted with but not do.
-func Warnings(template *corev1.PodTemplateSpec) []string {
-	return podspec.Warnings(&template.Spec, field.NewPath("spec", "template", "spec"))
+// TemplateWarnings tell whoever creates an object, or changes its spec, what its template's pods will be accepted with but not do.
+func TemplateWarnings[T resource.Object](template func(T) *corev1.PodTemplateSpec) func(obj, old T) []string {
+	return func(obj, old T) []string {
+		if t := template(obj); t != nil && Changed(obj, old) {
+			return podwarnings.Template(t, field.NewPath("spec", "template"))
+		}
+		return nil
+	}
+}
+
+// NamedTemplateWarnings are these and NameWarnings.
+func NamedTemplateWarnings[T resource.Object](template func(T) *corev1.PodTemplateSpec) func(obj, old T) []string {
+	return func(obj, old T) []string {
+		return append(NameWarnings(obj, old), TemplateWarnings(template)(obj, old)...)
+	}
+}
+
+// Changed reports whether an object is new, or its spec changed.
+func Changed[T resource.Object](obj, old T) bool {
+	return isNew(old) || obj.GetGeneration() != old.GetGeneration()
+}
+
+// isNew reports whether there is no former object.
+func isNew[T resource.Object](old T) bool {
+	var none T
+	return any(old) == any(none)
 }
 
 // NameWarnings tells who creates what names pods after itself that the name does for no host.
 func NameWarnings[T resource.Object](obj, old T) []string {
-	var none T
-	if any(old) != any(none) {
+	if !isNew(old) {
 		return nil
 	}
 	msgs := utilvalidation.IsDNS1123Label(obj.GetName())

@@ -1,4 +1,4 @@
-package podspec
+package podwarnings
 
 // deprecatedNodeLabels say what to use in place of labels that nodes have no longer,
 // or will not have for much longer.
