@@ -21,8 +21,9 @@ const (
 )
 
 const (
-	// restFactor is how many times as long as its pass took a rest is; restMax bounds that of a loop, restEachMax that of a key. A resting
-	// key is work that Busy does not see, so this is less than what setpointtest takes for quiet.
+	// restFactor is how many times as long as its pass took a rest is; restMax bounds that of a loop, restEachMax that of a key: endpoints
+	// are late by as much, and who takes a cluster for quiet when nothing was written for 200 ms, as setpointtest.Wait, does not ask Busy,
+	// which sees keys that rest.
 	restFactor  = 4
 	restMax     = 10 * time.Second
 	restEachMax = 150 * time.Millisecond

@@ -105,6 +105,7 @@ type loop[K comparable] struct {
 	limiter workqueue.TypedRateLimiter[K]
 	numbers *numbers.Loop // nil if nobody counts
 	gate    *pace.Gate    // nil if nobody may hold it
+	waiting *waiting[K]
 	came    chan struct{} // capacity 1: a key may wait
 	taking  chan struct{} // capacity 1: of loops that may be held, one worker at a time takes a key
 	worker  int
@@ -123,7 +124,8 @@ func newLoop[K comparable](cfg ConfigOf[K]) *loop[K] {
 	l.numbers, l.gate = cfg.Env.Numbers.Begin(cfg.Env.name, queue), cfg.Env.Pace.Gate(queue)
 	l.limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryDelayMin, RetryDelayMax)
 	l.came, l.taking = make(chan struct{}, 1), make(chan struct{}, 1)
-	l.queue = newQueue(cfg.Env.Clock, l.limiter, l.numbers, l.came)
+	l.waiting = &waiting[K]{clock: cfg.Env.Clock, loop: l.numbers, came: l.came, pause: l.pause, all: map[K]wait{}}
+	l.queue = newQueue(cfg.Env.Clock, l.limiter, l.waiting)
 	return l
 }
 
@@ -194,11 +196,13 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	}
 	name := func() string { return fmt.Sprint(key) }
 	begun := l.cfg.Env.Now()
-	if rest := max(l.numbers.PutOff(begun, name), l.rests.left(key, begun)); rest > 0 {
+	if pause := l.pause(key, begun); pause > 0 {
 		l.gate.Return(turn)
-		l.queue.AddAfter(key, rest)
+		l.waiting.rest(key, l.putOff(key, begun) <= 0)
+		l.queue.AddAfter(key, pause)
 		return true
 	}
+	l.waiting.begin(key, begun)
 	done := l.numbers.Working(begun, name)
 	did := &tally{}
 	again, err := l.call(l.withPassOf(ctx, key, name, did), key)
@@ -208,6 +212,16 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	l.rests.begin(key, ended, ended.Sub(begun), err)
 	l.settle(ctx, key, again, err)
 	return true
+}
+
+// pause is how long a pass of the key must not begin.
+func (l *loop[K]) pause(key K, now time.Time) time.Duration {
+	return max(l.putOff(key, now), l.rests.left(key, now))
+}
+
+// putOff is how long a key is slowed down that writes in circles.
+func (l *loop[K]) putOff(key K, now time.Time) time.Duration {
+	return l.numbers.PutOff(now, func() string { return fmt.Sprint(key) })
 }
 
 // take waits until a key waits and a pass may begin; ok is false at the end. What waits for a loop that is held stays in its queue.

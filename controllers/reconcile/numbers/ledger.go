@@ -107,8 +107,8 @@ func (l *Ledger) Counts(now time.Time) []Counts {
 	return counts
 }
 
-// Busy says whether a loop starts, or a key of one waits or is worked on. Keys in backoff do not count, nor those that wait for a loop that
-// begins nothing. Whoever waits for quiet asks it all the time.
+// Busy says whether a loop starts, or a key of one waits, rests or is worked on. Keys in backoff do not count, nor those that wait for a
+// loop that begins nothing. Whoever waits for quiet asks it all the time.
 func (l *Ledger) Busy(held func(queue string) bool) bool {
 	return slices.ContainsFunc(l.unsorted(), func(loop *Loop) bool { return loop.busy(held(loop.queue)) })
 }

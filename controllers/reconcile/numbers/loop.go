@@ -19,11 +19,13 @@ type Loop struct {
 	oldest  time.Time // of what waits; zero: nothing does
 	nextID  int
 	working map[int]time.Time // since when each worker works on its key
-	slow    slowest
-	failing failing
-	writes  rate
-	circles circles
-	passes  *passes // of the Ledger
+	// handed are keys that a worker has taken and not begun with, resting those that come back when their rest is over.
+	handed, resting int
+	slow            slowest
+	failing         failing
+	writes          rate
+	circles         circles
+	passes          *passes // of the Ledger
 
 	waited, worked prometheus.Observer // how long keys did, in seconds
 }
@@ -65,14 +67,14 @@ func (l *Loop) End() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.acts, l.starts, l.counts.Depth, l.oldest = false, false, 0, time.Time{}
+	l.acts, l.starts, l.counts.Depth, l.oldest, l.handed, l.resting = false, false, 0, time.Time{}, 0, 0
 	l.failing, l.circles, l.slow, l.working = failing{}, circles{}, slowest{}, nil
 }
 
 func (l *Loop) busy(held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.starts || l.counts.Depth > 0 && !held || len(l.working) > 0
+	return l.starts || (l.counts.Depth > 0 || l.resting > 0) && !held || l.handed > 0 || len(l.working) > 0
 }
 
 // Queued counts a key that waits now.
@@ -83,6 +85,10 @@ func (l *Loop) Queued(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.Adds++
+	l.waits(now)
+}
+
+func (l *Loop) waits(now time.Time) {
 	l.counts.Depth++
 	if l.oldest.IsZero() {
 		l.oldest = now
