@@ -431,6 +431,9 @@ func (c *Cluster) simulate(ctx context.Context) error {
 	}
 	if c.played != nil {
 		config.Adopted, config.Habit, config.NamePrefix = c.played.names(), c.played.played.Habit, PlayedPrefix
+		if !c.config.Lessons { // which kill servers
+			config.Informers = c.replicas.first().Informers()
+		}
 	}
 	return simulated.Run(ctx, config)
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 
+	"k8s.io/client-go/informers"
+
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/server/leader"
 	"github.com/setpoint-io/setpoint/server/term"
@@ -40,6 +42,11 @@ func (s *Server) runLoops(ctx context.Context) {
 			s.config.Fatal(err)
 		}
 	})
+}
+
+// Informers are those of this server's loops, with the store's own objects, which nobody may change. They run as long as the server does.
+func (s *Server) Informers() informers.SharedInformerFactory {
+	return s.api.caches.SharedInformerFactory
 }
 
 // Busy says whether a client of this process waits for an answer of this server, or a loop on it has something to do. While this server

@@ -72,7 +72,9 @@ func TestACrashIsNotUndoneUnseen(t *testing.T) {
 	gated := pod.DeepCopy()
 	gated.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 	f := newFleet(Config{Nodes: 1, NamePrefix: "sim-"})
-	f.informers()
+	if err := f.read(f.informers()); err != nil {
+		t.Fatal(err)
+	}
 	for name, patch := range map[string]func() ([]byte, error){
 		"runs":     func() ([]byte, error) { return f.runningPatch(pod, now) },
 		"gated":    func() ([]byte, error) { return f.runningPatch(gated, now) },

@@ -9,7 +9,7 @@
 // client-go only.
 //
 // Promises: one informer for Nodes and one for pods whatever the number of
-// nodes; a bound pod is Running one status patch later, a deleted pod is
+// nodes, of its own or as it is given them; a bound pod is Running one status patch later, a deleted pod is
 // confirmed one request later, nothing is polled; Leases are renewed evenly over
 // the interval, never in a burst; Run returns after its last goroutine and leaves
 // the Nodes in place, so the next Run adopts them.

@@ -54,6 +54,9 @@ func (f *fleet) nodeEvents() cache.ResourceEventHandlerFuncs {
 		if !ok {
 			return
 		}
+		if _, mine := f.names[n.Name]; !mine {
+			return // informers of others have all
+		}
 		f.owner.set(n.Name, n.UID)
 		if was, known := before.(*corev1.Node); isReady(n) && (!known || !isReady(was)) {
 			f.catchUp(n.Name)

@@ -3,6 +3,7 @@ package simulated
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,31 +22,57 @@ import (
 // informers has one informer for all bound pods and one for our Nodes.
 func (f *fleet) informers() informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactory(f.Client, 0)
-	pods := factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+	factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
 		return corev1informers.NewFilteredPodInformer(
 			c,
 			metav1.NamespaceAll,
 			0,
-			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, nodeIndex: nodeOf},
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
 			func(o *metav1.ListOptions) {
 				o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 			},
 		)
 	})
-	nodes := factory.InformerFor(&corev1.Node{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+	factory.InformerFor(&corev1.Node{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
 		return corev1informers.NewFilteredNodeInformer(c, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 			o.LabelSelector = labels.Set{Label: labelValue(f.NamePrefix)}.String()
 		})
 	})
-	f.pods, f.nodes, f.byNode = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister(), pods.GetIndexer()
-	// Handlers are added before the informer starts, so registration cannot fail.
-	_, _ = pods.AddEventHandler(f.podEvents())
-	_, _ = nodes.AddEventHandler(f.nodeEvents())
 	return factory
 }
 
+// look has the fleet told of pods and nodes, from informers of its own or from those of somebody else. Stop ends what it has begun.
+func (f *fleet) look(ctx context.Context) (synced []cache.DoneChecker, stop func(), err error) {
+	factory, stop := f.Informers, func() {}
+	if f.Informers == nil {
+		factory = f.informers()
+	}
+	if err := f.read(factory); err != nil {
+		return nil, stop, err
+	}
+	pods, nodes := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
+	ofPods, errPods := pods.AddEventHandler(f.podEvents())
+	ofNodes, errNodes := nodes.AddEventHandler(f.nodeEvents())
+	if err := errors.Join(errPods, errNodes); err != nil {
+		return nil, stop, err
+	}
+	stop = func() { _, _ = pods.RemoveEventHandler(ofPods), nodes.RemoveEventHandler(ofNodes) }
+	if f.Informers == nil {
+		factory.StartWithContext(ctx)
+		stop = factory.Shutdown
+	}
+	return []cache.DoneChecker{ofPods.HasSyncedChecker(), ofNodes.HasSyncedChecker()}, stop, nil
+}
+
+// read is from where the fleet reads.
+func (f *fleet) read(factory informers.SharedInformerFactory) error {
+	pods, nodes := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
+	f.pods, f.nodes, f.byNode = pods.Lister(), nodes.Lister(), pods.Informer().GetIndexer()
+	return pods.Informer().AddIndexers(cache.Indexers{nodeIndex: nodeOf})
+}
+
 // nodeIndex files pods under their nodes.
-const nodeIndex = "node"
+const nodeIndex = "simulated/node"
 
 func nodeOf(obj any) ([]string, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {

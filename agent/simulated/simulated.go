@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -46,6 +47,9 @@ var ErrIncomplete = errors.New("simulated: Config needs Client, and Nodes > 0 or
 type Config struct {
 	// Client should have no client-side rate limit worth noticing (QPS < 0).
 	Client kubernetes.Interface
+	// Informers, if not nil, are those of all pods and nodes that somebody else starts and ends, after Run: whose objects are shared, and
+	// not copied once more. Nil: Run has its own, by Client.
+	Informers informers.SharedInformerFactory
 	// Nodes is the number of nodes, named NamePrefix1, NamePrefix2, ...
 	Nodes int
 	// Adopted are the names of Nodes that are there, with Label, and are played in place of new ones: their objects stay as they are, and
@@ -111,14 +115,14 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	f := newFleet(cfg)
-	informers := f.informers()
-	informers.StartWithContext(ctx)
-	defer informers.Shutdown()
 	defer f.queue.ShutDown()
-	for _, ok := range informers.WaitForCacheSyncWithContext(ctx).Synced {
-		if !ok {
-			return nil // ctx has ended
-		}
+	synced, stop, err := f.look(ctx)
+	defer stop()
+	if err != nil {
+		return err
+	}
+	if !cache.WaitFor(ctx, "", synced...) {
+		return nil // ctx has ended
 	}
 	var children sync.WaitGroup
 	defer children.Wait()
