@@ -110,9 +110,7 @@ func (a *Admin) serveLesson(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var order LessonOrder
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, changeBodyBytes))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&order); err != nil || r.Method != http.MethodPost {
+	if err := ReadOrder(http.MaxBytesReader(w, r.Body, changeBodyBytes), &order); err != nil || r.Method != http.MethodPost {
 		http.Error(w, fmt.Sprintf("want POST with a lesson: %v", err), http.StatusBadRequest)
 		return
 	}

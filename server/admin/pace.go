@@ -61,9 +61,7 @@ type PaceAnswer struct {
 
 func (a *Admin) servePace(w http.ResponseWriter, r *http.Request) {
 	var order PaceOrder
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, changeBodyBytes))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&order); err != nil || r.Method != http.MethodPost {
+	if err := ReadOrder(http.MaxBytesReader(w, r.Body, changeBodyBytes), &order); err != nil || r.Method != http.MethodPost {
 		http.Error(w, fmt.Sprintf("want POST with an order about a loop: %v", err), http.StatusBadRequest)
 		return
 	}

@@ -17,9 +17,7 @@ import (
 // serveRotate carries out an order about the rotation of a key.
 func (a *Admin) serveRotate(w http.ResponseWriter, r *http.Request) {
 	var order rotations.Order
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, changeBodyBytes))
-	decoder.DisallowUnknownFields() // what a later release asks for beside would not be done
-	err := decoder.Decode(&order)
+	err := ReadOrder(http.MaxBytesReader(w, r.Body, changeBodyBytes), &order)
 	if err != nil || r.Method != http.MethodPost {
 		http.Error(w, fmt.Sprintf("want POST with an order to rotate: %v", err), http.StatusBadRequest)
 		return

@@ -111,9 +111,7 @@ func oneAfterTheOther[O any](
 	ctx context.Context, servers []*rest.Config, body []byte, give func(context.Context, *rest.Config, O) (any, error),
 ) (answer any, err error) {
 	var order O
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&order); err != nil {
+	if err := admin.ReadOrder(bytes.NewReader(body), &order); err != nil {
 		return nil, &admin.Refusal{StatusCode: http.StatusBadRequest, Reason: "no order: " + err.Error()}
 	}
 	for _, server := range servers {

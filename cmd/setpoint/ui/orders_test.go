@@ -32,6 +32,8 @@ func TestOrders(t *testing.T) {
 		"by GET":                {"GET", "/lesson", "", fromThePage, 405, "", ""},
 		"no JSON":               {"POST", "/lesson", "kill", fromThePage, 400, "", ""},
 		"an unknown field":      {"POST", "/lesson", `{"order":"kill","all":true}`, fromThePage, 400, "", ""},
+		"two orders":            {"POST", "/lesson", kill + kill, fromThePage, 400, "", ""},
+		"an order and more":     {"POST", "/loop", `{"order":"pause","loop":"deployment"} and more`, fromThePage, 400, "", ""},
 		"too long":              {"POST", "/lesson", strings.Repeat(" ", bodyBytesMax+1), fromThePage, 413, "", ""},
 		"a form":                {"POST", "/lesson", kill, []string{"Origin", "http://127.0.0.1:8700", "Content-Type", "text/plain"}, 403, "", ""},
 		"of nobody":             {"POST", "/lesson", kill, []string{"Content-Type", "application/json"}, 403, "", ""},

@@ -29,6 +29,12 @@ const manifestBytesMax = 32 << 20
 
 var errManifest = fmt.Errorf("standard input holds more than %d MiB", manifestBytesMax>>20)
 
+// impossible is what the question says and the cluster refuses, or does not have.
+type impossible string
+
+// Error implements error.
+func (i impossible) Error() string { return string(i) }
+
 // act makes happen what the question says. Some acts take more than one step.
 type act struct {
 	fork     *fork
@@ -89,7 +95,7 @@ func (a *act) kubectl(ctx context.Context, args ...string) error {
 	run := kubectlrun.Kubectl{Config: a.fork.ClientConfig(adminUser()), Namespace: a.question.Namespace, Dir: a.fork.dir}
 	if _, errOut, err := run.Run(ctx, args...); err != nil {
 		said := strings.TrimSpace(strings.Join([]string{errOut, strings.TrimPrefix(err.Error(), "exit code 1: ")}, "\n"))
-		return fmt.Errorf("this is refused: %s", strings.ReplaceAll(said, "\n", "; "))
+		return impossible("this is refused: " + strings.ReplaceAll(said, "\n", "; "))
 	}
 	return nil
 }
@@ -97,7 +103,7 @@ func (a *act) kubectl(ctx context.Context, args ...string) error {
 func (a *act) node(ctx context.Context, name string) (*corev1.Node, error) {
 	node, err := a.fork.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no node %q", name)
+		return nil, impossible(fmt.Sprintf("there is no node %q", name))
 	}
 	return node, err
 }

@@ -60,8 +60,8 @@ func (f *fork) majority(lost []string) error {
 	switch {
 	case len(gone) == 0:
 	case 2*(voters-len(gone)) <= voters:
-		return fmt.Errorf("%d of the %d servers run on these machines, and without a majority the control plane stands still: pods that run go on, "+
-			"and nothing is moved, made or ended until it is back", len(gone), voters)
+		return impossible(fmt.Sprintf("%d of the %d servers run on these machines, and without a majority the control plane stands still: "+
+			"pods that run go on, and nothing is moved, made or ended until it is back", len(gone), voters))
 	default:
 		f.copied.notes = append(f.copied.notes, fmt.Sprintf(
 			"%d of the %d servers run on these machines too: the election of another leader, if it is one of them, takes time that is not counted", len(gone), voters))

@@ -114,6 +114,7 @@ func TestAMalformedQuestion(t *testing.T) {
 	for _, question := range []string{
 		``, `drain`, `{"drain":1}`, `{"drain":"n","all":true}`, `{}`, `{"drain":"n","scale":"deployment/web=1"}`, `{"lose":["n",""]}`,
 		`{"scale":"deployment/web"}`, `{"delete":"web"}`, `{"file":"-"}`,
+		`{"drain":"n"}{"drain":"m"}`, `{"drain":"n"} and more`,
 	} {
 		_, err := AskInJSON(t.Context(), []*rest.Config{{Host: server.URL}}, []byte(question))
 		if refused, ok := errors.AsType[*admin.Refusal](err); !ok || refused.StatusCode != http.StatusBadRequest || refused.Reason == "" {

@@ -3,7 +3,6 @@ package whatif
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,12 +21,11 @@ import (
 var errNoServer = errors.New("no server is known that could be asked")
 
 // AskInJSON is what-if for a page. The question has no file and no time, which is that of the command; one without a namespace is about
-// the default one. The answer has States. A question that cannot be read or says no one thing is an admin.Refusal with code 400.
+// the default one. The answer has States. A question that cannot be read or says no one thing is an admin.Refusal with code 400, one
+// about what there is not, or that the cluster would refuse, with code 422.
 func AskInJSON(ctx context.Context, servers []*rest.Config, question []byte) (any, error) {
 	q := Question{States: true, For: forDefault}
-	decoder := json.NewDecoder(bytes.NewReader(question))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&q); err != nil {
+	if err := admin.ReadOrder(bytes.NewReader(question), &q); err != nil {
 		return nil, malformed(fmt.Errorf("no question: %w", err))
 	}
 	if q.Namespace == "" {
@@ -36,7 +34,11 @@ func AskInJSON(ctx context.Context, servers []*rest.Config, question []byte) (an
 	if err := q.Validate(); err != nil {
 		return nil, malformed(err)
 	}
-	return askOneOf(ctx, servers, q)
+	answer, err := askOneOf(ctx, servers, q)
+	if no, is := errors.AsType[impossible](err); is {
+		return nil, &admin.Refusal{StatusCode: http.StatusUnprocessableEntity, Reason: no.Error()}
+	}
+	return answer, err
 }
 
 func malformed(err error) error {

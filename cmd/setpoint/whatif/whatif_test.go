@@ -3,6 +3,7 @@ package whatif
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-io/setpoint/server/admin"
 )
 
 func TestQuestions(t *testing.T) {
@@ -135,6 +139,15 @@ func TestRefusals(t *testing.T) {
 		err := f.play(t.Context(), q, strings.NewReader("no manifest"), &Answer{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+	for question, want := range map[string]string{
+		`{"drain":"nope"}`: `there is no node "nope"`, `{"delete":"deployment/nope"}`: `deployments.apps "nope" not found`,
+	} {
+		_, err := AskInJSON(t.Context(), []*rest.Config{r.ClientConfig(adminUser())}, []byte(question))
+		refused, ok := errors.AsType[*admin.Refusal](err)
+		if !ok || refused.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(refused.Reason, want) {
+			t.Errorf("%s: %v", question, err)
 		}
 	}
 }
