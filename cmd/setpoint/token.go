@@ -33,7 +33,7 @@ func askAPI(ctx context.Context, kubeconfig string, ask func(context.Context, ku
 	if err != nil {
 		return err
 	}
-	var last error
+	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		client, err := kubernetes.NewForConfig(configs[name])
 		if err != nil {
@@ -48,7 +48,7 @@ func askAPI(ctx context.Context, kubeconfig string, ask func(context.Context, ku
 		if !errors.As(err, new(interface{ Timeout() bool })) || errors.As(err, new(apierrors.APIStatus)) {
 			return err
 		}
-		last = err
+		failed = append(failed, err)
 	}
-	return fmt.Errorf("no server answers: %w", last)
+	return fmt.Errorf("no server answers: %w", errors.Join(failed...))
 }
