@@ -34,7 +34,7 @@ const (
 )
 
 func main() {
-	startup.Done()         // before the helpers below, which live for long
+	startup.Done(os.Args)  // before the helpers below, which live for long
 	embedded.ReexecMain()  // does not return in a pod's shim or init
 	wireguard.ReexecMain() // does not return in the process of a WireGuard device
 	machine.Init()         // does not return in the first process of a container

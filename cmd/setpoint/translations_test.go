@@ -9,6 +9,6 @@ import (
 // TestKubectlsTranslationsAreNotLoaded: its packages asked for texts, after the hook that gives none was set.
 func TestKubectlsTranslationsAreNotLoaded(t *testing.T) {
 	if !translations.Skipped() {
-		t.Error("kubectl's packages loaded their texts, which takes each start of this program 30 ms")
+		t.Error("kubectl's packages loaded their texts, which takes each start of this program 20 ms")
 	}
 }
