@@ -36,10 +36,10 @@ const (
 	stopTimeout = 30 * time.Second
 	// pollInterval is how often what is waited for is looked at.
 	pollInterval = 50 * time.Millisecond
-	// eventually asks less and less often, for each question is a process that takes a tenth of a second of a processor: it rests
-	// for this share of what it has waited, at least for pollInterval and at most for pollIntervalMax.
-	pollShare       = 8
-	pollIntervalMax = 500 * time.Millisecond
+	// eventually asks less and less often, for each question is a process that takes a twentieth of a second of a processor, or a
+	// tenth: it rests for this share of what it has waited, at least for pollInterval and at most for pollIntervalMax.
+	pollShare       = 4
+	pollIntervalMax = time.Second
 	// binaryVariable is the absolute path of a binary to test instead of one built here;
 	// with the race detector, of the one that commands run.
 	binaryVariable = "SETPOINT_TEST_BINARY"
