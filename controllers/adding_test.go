@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +99,12 @@ func TestTheNextControllerFindsThePageAsTrue(t *testing.T) {
 	}
 }
 
+// askEach are, by package, the tests that ask for each controller.
+var askEach = map[string]string{
+	"controllers": "^(TestEveryControllerIsSwept|TestUpstreamsControllersAreAccountedFor)$",
+	"server/why":  "^(TestEveryQueueHasItsKind|TestQueuesAreThoseOfLoops)$",
+}
+
 // TestANewControllerIsOneFolderAndOneLine applies the diff of the document that tells how to
 // add a controller, and runs the tests on the result that ask for each controller.
 func TestANewControllerIsOneFolderAndOneLine(t *testing.T) {
@@ -106,15 +113,18 @@ func TestANewControllerIsOneFolderAndOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, replace, folders := t.TempDir(), map[string]string{}, []string{}
+	// The tests read sources, too: those of the tree where they run.
+	tree := treeOf(t, root, "controllers", "server", "docs")
 	for _, p := range diffIn(t, filepath.Join(root, "docs/internals/adding-a-controller.md")) {
 		written, added := p.apply(t, root, dir)
 		replace[filepath.Join(root, p.path)] = written
+		copyFile(t, written, filepath.Join(tree, p.path))
 		if p.path == "controllers/all.go" && added != 2 {
 			t.Errorf("all.go grows by %d lines, want one and its import", added)
 		}
 		folders = append(folders, filepath.Dir(p.path))
 	}
-	if want := []string{"controllers/onlooker", "controllers", "controllers", "controllers"}; !slices.Equal(folders, want) {
+	if want := []string{"controllers/onlooker", "controllers", "controllers", "controllers", "server/why"}; !slices.Equal(folders, want) {
 		t.Errorf("the diff changes %v, want %v", folders, want)
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
@@ -125,13 +135,44 @@ func TestANewControllerIsOneFolderAndOneLine(t *testing.T) {
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", file,
-		"-run", "^(TestEveryControllerIsSwept|TestUpstreamsControllersAreAccountedFor)$", "./controllers", "./controllers/onlooker")
-	build.Dir = root
+	for folder, tests := range askEach {
+		program := filepath.Join(dir, filepath.Base(folder)+".test")
+		runIn(t, root, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", program, "./"+folder)
+		runIn(t, filepath.Join(tree, folder), program, "-test.run", tests)
+	}
+}
+
+// treeOf is a copy of some folders of the repository.
+func treeOf(t *testing.T, root string, folders ...string) (tree string) {
+	t.Helper()
+	tree = t.TempDir()
+	for _, folder := range folders {
+		if err := os.CopyFS(filepath.Join(tree, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tree
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, text, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runIn(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir = dir
 	// As bin/setpoint is built. Tests with the race detector run with cgo, for which all that
 	// imports net would be compiled once more.
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	command.Env = append(command.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v: %v\n%s", command, err, out)
 	}
 }

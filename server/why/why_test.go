@@ -238,7 +238,7 @@ func TestEveryQueueHasItsKind(t *testing.T) {
 			continue
 		}
 		if used[queue] = true; keysOfNoKind[queue] == "" {
-			t.Errorf("the queue %s: name it in queues, with the kind whose objects are its keys, or say in keysOfNoKind what they are", queue)
+			t.Errorf("the queue %s: name it in queues (world.go), with the kind whose objects are its keys, or say in keysOfNoKind what they are", queue)
 		}
 	}
 	for queue := range keysOfNoKind {
