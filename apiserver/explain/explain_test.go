@@ -51,7 +51,7 @@ func (w wanted) check(t *testing.T) {
 		t.Errorf("%s is not blamed with %q and\n%s\nin %q:\n%+v", w.guilty, w.what, w.command, answer.Conclusion, flat(answer.Causes))
 	}
 	if len(w.innocent) < 2 {
-		t.Error("a scene has two innocent suspects")
+		t.Error("name two innocent suspects at least: what stands beside the cause, and must not be blamed")
 	}
 	cleared := names(answer.Innocent)
 	for _, suspect := range w.innocent {
