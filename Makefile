@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test long race check bench bench-compare bench-scale fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep ui-test metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build env dev release vulnerabilities test long race check bench bench-compare bench-scale fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep ui-test metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ long: ## every test in full, without the race detector: longer than make test
 race: build ## every test in full with the race detector, much longer than make test; or of some packages in short: PKG="./server ./agent/..."
 	deploy/test-setup.sh
 	$(if $(PKG),CGO_ENABLED=1 $(GO) test -race -short -vet=off $(PKG),RACE=full test/run.sh)
+
+env: ## the flags of make for a shell, so that go test there finds what make compiled: eval of its output
+	@echo "export CGO_ENABLED=$(CGO_ENABLED) GOFLAGS='$(GOFLAGS)'"
 
 check: ## format, vet and the rules of the house
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run make fix'; exit 1; }
