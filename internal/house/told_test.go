@@ -97,6 +97,24 @@ func untold(names map[string]bool, pages string) (found []string) {
 	return found
 }
 
+// readyText is what setpoint dev prints after the path of the kubeconfig.
+var readyText = regexp.MustCompile(`"%s\\n\\n  export KUBECONFIG=%s(.*)\\n",`)
+
+// TestHouseTheFirstOutputIsTold: the first thing that a newcomer compares with the page.
+func TestHouseTheFirstOutputIsTold(t *testing.T) {
+	source, err := os.ReadFile("cmd/setpoint/rundev.go")
+	printed := readyText.FindSubmatch(source)
+	if err != nil || printed == nil {
+		t.Fatalf("cmd/setpoint/rundev.go prints nothing that was found (%v)", err)
+	}
+	want := "Setpoint is ready.\n\n  export KUBECONFIG=/var/lib/setpoint/admin.kubeconfig" + strings.ReplaceAll(string(printed[1]), `\n`, "\n") + "\n```"
+	for _, page := range []string{"README.md", "docs/tutorial.md"} {
+		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not show what setpoint dev prints (%v)\n\twhy: a newcomer whose screen shows something else does not go on; write\n%s", page, err, want)
+		}
+	}
+}
+
 // playedElsewhere are commands that no script types, and what runs them.
 var playedElsewhere = map[string]string{
 	"envtest-assets": "make envtest",
