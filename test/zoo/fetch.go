@@ -34,6 +34,25 @@ func fetch(ctx context.Context, r recipe, dir string) error {
 			return err
 		}
 	}
+	return raise(ctx, r, dir)
+}
+
+// raise makes the recipe's module, in dir, ask for the modules that are raised.
+func raise(ctx context.Context, r recipe, dir string) error {
+	args := []string{"mod", "edit"}
+	for _, module := range r.raised {
+		if !strings.HasPrefix(module, r.module+"@") {
+			args = append(args, "-require="+module)
+		}
+	}
+	if len(r.raised) == 0 {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("its go.mod cannot be raised: %s", oneLine(string(said)))
+	}
 	return nil
 }
 

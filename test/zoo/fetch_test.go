@@ -84,3 +84,30 @@ func publish(t *testing.T, proxy, module, file string) {
 		t.Fatal(err)
 	}
 }
+
+// TestRaisedModules: the suite's module asks for them, and not for itself.
+func TestRaisedModules(t *testing.T) {
+	proxy := t.TempDir()
+	publish(t, proxy, "example.com/m", "m.go")
+	t.Setenv("GOPROXY", "file://"+proxy)
+	t.Setenv("GOSUMDB", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOFLAGS", "-modcacherw")
+
+	r := recipe{module: "example.com/m", version: "v1.0.0", raised: []string{"example.com/library@v1.2.3", "example.com/m@v1.0.1"}}
+	module := filepath.Join(t.TempDir(), "module")
+	if err := fetch(t.Context(), r, module); err != nil {
+		t.Fatal(err)
+	}
+	goMod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(goMod), "module example.com/m\n\nrequire example.com/library v1.2.3\n"; got != want {
+		t.Errorf("go.mod is %q, want %q", got, want)
+	}
+	r.raised = []string{"no version"}
+	if err := fetch(t.Context(), r, filepath.Join(t.TempDir(), "module")); err == nil {
+		t.Error("a library without a version is no error")
+	}
+}

@@ -4,10 +4,11 @@
 //	go run ./test/zoo -setpoint DIR [-upstream DIR] [-name NAME,NAME] [-keep]
 //
 // The two folders are what KUBEBUILDER_ASSETS names. Each suite is a recipe of a few lines in recipes.go: a module at a
-// version, taken by the Go module proxy when it runs, and the packages whose tests want an API server. Nothing of theirs
-// is in the repository. A package's tests are compiled once, and the same program runs on both sides, one after the
-// other. Only what passes on upstream's counts. Without -upstream that side is left out, and the row says so; it does not
-// take the place of one that has both.
+// version, taken by the Go module proxy when it runs, and the packages whose tests want an API server. Nothing of
+// theirs is in the repository. A package's tests are compiled once, and the same program runs on both sides, one after
+// the other. Compiling is what takes long, so a recipe may raise Kubernetes's libraries to a patch release that other
+// suites have too, with what is below them (raised.go). Only what passes on upstream's counts. Without -upstream that
+// side is left out, and the row says so; it does not take the place of one that has both.
 //
 // It prints a row for each suite, keeps the rows in results.json, and makes docs/software.md of them. A suite that does
 // not run, because its module has gone, its tests do not compile or its time is over, has one line that says so, and the

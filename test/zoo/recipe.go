@@ -21,6 +21,7 @@ type recipe struct {
 	module, version string            // what the module proxy is asked for
 	nested          []string          // folders of modules within it, of its version, that its go.mod replaces by these folders
 	beside          map[string]string // folders of the module that it does not come with, and whose module at which version fills them
+	raised          []string          // modules at versions above those that its go.mod asks for, so that suites share what is compiled
 	packages        []string          // below the module; "." is the module's root
 	tags            string            // build tags of its tests, separated by commas
 	run             string            // the tests that run, as a regular expression; "" is all of them

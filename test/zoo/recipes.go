@@ -41,6 +41,14 @@ var recipes = []recipe{
 		packages: []string{"test/cel-validation"}, atLeast: 227,
 	},
 	{
+		name: "flux-kustomize", module: "github.com/fluxcd/pkg/kustomize", version: "v1.41.0", raised: kubernetes137,
+		beside: map[string]string{
+			"../apis/kustomize": "github.com/fluxcd/pkg/apis/kustomize@v1.21.0", "../envsubst": "github.com/fluxcd/pkg/envsubst@v1.8.0",
+			"../sourceignore": "github.com/fluxcd/pkg/sourceignore@v0.19.0",
+		},
+		packages: []string{"."}, atLeast: 58,
+	},
+	{
 		name: "flux-runtime", module: "github.com/fluxcd/pkg/runtime", version: "v0.89.0",
 		beside: map[string]string{
 			"../apis/acl": "github.com/fluxcd/pkg/apis/acl@v0.9.0", "../apis/event": "github.com/fluxcd/pkg/apis/event@v0.20.0",
@@ -111,11 +119,8 @@ var recipes = []recipe{
 
 // notHad are suites of which there is no recipe, since they could not be fetched or compiled when somebody tried.
 var notHad = []result{
-	{Name: "argo-rollouts", Version: "v1.10.2", NotRun: "wants Go 1.26.10, and Go 1.26.8 was at hand"},
-	{Name: "external-dns", Version: "v0.23.0", NotRun: wantsGo127},
 	{Name: "flux-kustomize-controller", Version: "v1.10.1", NotRun: wantsGo127},
 	{Name: "flux-source-controller", Version: "v1.10.1", NotRun: wantsGo127},
-	{Name: "gateway-api", Version: "v1.7.0", NotRun: wantsGo127},
 	{Name: "volcano", Version: "v1.13.0", NotRun: "cannot be fetched: the module proxy does not give it out"},
 }
 

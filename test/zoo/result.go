@@ -16,6 +16,7 @@ type result struct {
 	Name, Module, Version string
 	Packages              []string
 	Run, Needs            string  `json:",omitempty"`
+	Raised                string  `json:",omitempty"` // version of Kubernetes's libraries that the recipe asks for, with what is below them
 	NotRun                string  `json:",omitempty"` // why; there are no counts then
 	Specs                 int     `json:",omitempty"` // that did not skip themselves on upstream's
 	PassedUpstream        int     `json:",omitempty"`

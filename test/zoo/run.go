@@ -27,6 +27,7 @@ func (z zoo) alone() bool { return z.upstream == "" }
 // run runs one suite on both sides.
 func (z zoo) run(ctx context.Context, r recipe) (row result) {
 	row = result{Name: r.name, Module: r.module, Version: r.version, Packages: r.packages, Run: r.run, Needs: r.needs, Alone: z.alone()}
+	row.Raised = r.kubernetes()
 	folder := filepath.Join(z.work, r.name)
 	if !z.keep {
 		defer os.RemoveAll(folder)

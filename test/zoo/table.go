@@ -14,7 +14,9 @@ Suites that others wrote for their own operators and clients, as ` + "`make zoo`
 the place of [etcd and kube-apiserver](go-test.md), and on upstream's kube-apiserver and etcd. Only what passes on upstream's counts.
 The page is made by the command from ` + "`test/zoo/results.json`" + `; a suite that has not run has no counts. Times are of whatever the machine
 did beside it, and hold the suite's own waiting; the two sides ran one after the other. Where upstream's side says "not run" it was left
-out (` + "`ALONE=1`" + `), and what does not skip itself here counts.
+out (` + "`ALONE=1`" + `), and what does not skip itself here counts. Where a version of k8s.io's libraries stands below, the suite was compiled with
+that patch release and not with the older one that its ` + "`go.mod`" + ` asks for, and with newer versions of what is below them, so that suites
+share what is compiled.
 `
 
 	columns = `
@@ -91,6 +93,9 @@ func item(r result) string {
 		packages += ", tests `" + r.Run + "`"
 	}
 	text := fmt.Sprintf("- **%s**: `%s`: %s.", r.Name, r.Module, packages)
+	if r.Raised != "" {
+		text += " k8s.io's libraries " + r.Raised + "."
+	}
 	if r.Needs != "" {
 		text += " " + r.Needs + "."
 	}

@@ -89,6 +89,10 @@ func TestRows(t *testing.T) {
 	if got, want := item(ofModule), "- **d**: `example.com/d`: `./.`, `./test/x`.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	raised := result{Name: "e", Module: "example.com/e", Packages: []string{"x"}, Raised: recipe{raised: kubernetes137}.kubernetes()}
+	if got, want := item(raised), "- **e**: `example.com/e`: `./x`. k8s.io's libraries v0.37.2.\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	absent := result{Name: "b", Version: "v2", NotRun: "gone|away"}
 	if got, want := tableRow(absent), "| b | v2 | not run | | | | | gone\\|away |\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -98,10 +102,11 @@ func TestRows(t *testing.T) {
 // TestWhatCouldNotBeHadHasARow: until there is a result of that name.
 func TestWhatCouldNotBeHadHasARow(t *testing.T) {
 	name := notHad[0].Name
-	if text := page([]result{{Name: "a"}}); !strings.Contains(text, "| "+name+" | "+notHad[0].Version+" | not run |") {
+	row := "| " + name + " | " + notHad[0].Version + " | not run |"
+	if text := page([]result{{Name: "a"}}); !strings.Contains(text, row) {
 		t.Errorf("%s", text)
 	}
-	if text := page([]result{{Name: name, Specs: 3, PassedHere: 3}}); strings.Contains(text, notHad[0].NotRun) {
+	if text := page([]result{{Name: name, Specs: 3, PassedHere: 3}}); strings.Contains(text, row) {
 		t.Errorf("%s", text)
 	}
 }
