@@ -25,6 +25,7 @@ type recipe struct {
 	packages        []string          // below the module; "." is the module's root
 	tags            string            // build tags of its tests, separated by commas
 	run             string            // the tests that run, as a regular expression; "" is all of them
+	flags           []string          // of its own, for the test programs
 	ownPaths        bool              // its tests ask the runtime where their source lies, so paths are not trimmed
 	needs           string            // what it wants besides an API server, for people
 	atLeast         int               // specs that pass on upstream's; fewer, and the suite has not really run

@@ -22,6 +22,12 @@ const addsLate = "asks for a cluster at once of a provider that was added to a r
 // recipes are the suites. One comes in when its packages have compiled and run.
 var recipes = []recipe{
 	{
+		name: "approver-policy", module: "github.com/cert-manager/approver-policy", version: "v0.28.0", raised: kubernetes137,
+		beside:   map[string]string{"build/cert-manager": "github.com/cert-manager/cert-manager@v1.21.2"},
+		packages: []string{"pkg/internal/approver/manager", "pkg/internal/approver/manager/predicate", "pkg/internal/controllers/test"},
+		env:      []string{"CERT_MANAGER_CRDS=$MODULE/build/cert-manager/deploy/crds"}, atLeast: 97,
+	},
+	{
 		name: "cluster-api", module: "sigs.k8s.io/cluster-api", version: "v1.14.2", nested: []string{"api"}, ownPaths: true,
 		packages: []string{
 			"internal/util/ssa/test", "util/patch/test", "controllers/crdmigrator", "core/reconcilers/clusterclass",
@@ -74,6 +80,10 @@ var recipes = []recipe{
 			"pkg/apis/v1", "pkg/controllers/nodepool/hash", "pkg/controllers/node/health", "pkg/controllers/node/termination",
 			"pkg/controllers/nodeclaim/lifecycle",
 		}, atLeast: 318,
+	},
+	{
+		name: "keda", module: "github.com/kedacore/keda/v2", version: "v2.21.0", ownPaths: true, raised: kubernetes136,
+		packages: []string{"apis/keda/v1alpha1", "apis/eventing/v1alpha1"}, atLeast: 215,
 	},
 	{
 		name: "kro", module: "github.com/kubernetes-sigs/kro", version: "v0.9.4",

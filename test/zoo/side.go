@@ -80,6 +80,7 @@ func (t trial) command(ctx context.Context, limit time.Duration) *exec.Cmd {
 	if t.recipe.run != "" {
 		args = append(args, "-test.run", t.recipe.run)
 	}
+	args = append(args, t.recipe.flags...)
 	if t.ginkgo {
 		args = append(args, "--ginkgo.no-color", "--ginkgo.json-report", filepath.Join(t.folder, "report.json"))
 	}

@@ -67,3 +67,12 @@ func TestTheEnvironmentNamesTheServers(t *testing.T) {
 		}
 	}
 }
+
+// TestATestProgramHasTheRecipesFlags: after those that every program is called with.
+func TestATestProgramHasTheRecipesFlags(t *testing.T) {
+	tr := trial{program: "/p", folder: "/f", recipe: recipe{run: "^TestA$", flags: []string{"-real"}}}
+	args := tr.command(t.Context(), time.Second).Args
+	if got, want := args[len(args)-3:], []string{"-test.run", "^TestA$", "-real"}; !slices.Equal(got, want) {
+		t.Errorf("the last arguments are %q, want %q", got, want)
+	}
+}
