@@ -43,6 +43,13 @@ var recipes = []recipe{
 		packages: []string{"pkg/client", "pkg/cache", "pkg/manager", "pkg/webhook"}, atLeast: 773,
 	},
 	{
+		name: "controller-runtime-controllers", module: "sigs.k8s.io/controller-runtime", version: "v0.25.2", raised: kubernetes137,
+		packages: []string{
+			"pkg/builder", "pkg/cluster", "pkg/controller", "pkg/controller/controllerutil", "pkg/handler", "pkg/internal/controller",
+			"pkg/internal/recorder", "pkg/reconcile", "pkg/source", "pkg/client/apiutil", "pkg/metrics/filters",
+		}, atLeast: 405,
+	},
+	{
 		name: "envoy-gateway", module: "github.com/envoyproxy/gateway", version: "v1.6.0", tags: "celvalidation",
 		packages: []string{"test/cel-validation"}, atLeast: 227,
 	},
@@ -124,6 +131,10 @@ var recipes = []recipe{
 	{
 		name: "trust-manager", module: "github.com/cert-manager/trust-manager", version: "v0.25.0",
 		packages: []string{"test/integration/bundle", "test/integration/clusterbundle"}, atLeast: 166,
+	},
+	{
+		name: "virtual-kubelet", module: "github.com/virtual-kubelet/virtual-kubelet", version: "v1.14.1", raised: kubernetes137,
+		packages: []string{"node"}, run: "^TestEnvtest$", flags: []string{"-envtest"}, atLeast: 3,
 	},
 }
 
