@@ -1,6 +1,9 @@
 package setpoint_test
 
 import (
+	"encoding/base64"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +104,33 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	t.Errorf("nobody created it: %+v", changes)
+}
+
+// TestTokensBearTheIssuerAskedFor: their issuer and audience, which the API answers to.
+func TestTokensBearTheIssuerAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := setpoint.Config{InMemory: true, APIOnly: true}
+		config.Authentication.OwnIssuer = "https://127.0.0.1:6443/"
+		c, err := setpoint.Start(t.Context(), config)
+		client := ready(t, c, err)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "holder"}}
+		if _, err := client.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		made, err := client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "holder", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err := base64.RawURLEncoding.DecodeString(strings.Split(made.Status.Token, ".")[1])
+		if err != nil || !strings.Contains(string(claims), `"iss":"https://127.0.0.1:6443/"`) {
+			t.Errorf("the claims are %s, %v", claims, err)
+		}
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: made.Status.Token}}
+		answer, err := client.AuthenticationV1().TokenReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil || !answer.Status.Authenticated || !slices.Equal(answer.Status.Audiences, []string{config.Authentication.OwnIssuer}) {
+			t.Errorf("%+v, %v", answer, err)
+		}
+	})
 }
 
 // TestAForkRotatesAlone: keys that a fork drops are still its origin's.

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ type Config struct {
 
 // Validate says what is wrong with the flags, and in the files that they name. It asks nobody.
 func Validate(authentication authconfig.Config, authorizationFile string) error {
-	authentication.OwnIssuer = tokens.DefaultIssuer
+	authentication.OwnIssuer = ownIssuer(authentication)
 	authenticationErr := authentication.Validate()
 	if authenticationErr != nil {
 		authenticationErr = fmt.Errorf("authentication: %w", authenticationErr)
@@ -56,6 +57,9 @@ func Validate(authentication authconfig.Config, authorizationFile string) error 
 	}
 	return errors.Join(authenticationErr, authorizationErr)
 }
+
+// ownIssuer is the name that the cluster's own tokens bear.
+func ownIssuer(c authconfig.Config) string { return cmp.Or(c.OwnIssuer, tokens.DefaultIssuer) }
 
 // Access is the authentication and authorization of one server. Its fields can be used when New returns, and
 // must not be changed.
@@ -88,7 +92,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		return nil, err
 	}
 	a := &Access{
-		storage: c.Storage, NodeKeys: auth.NewNodeKeys(c.Storage), Issuer: tokens.NewIssuer(keys, tokens.DefaultIssuer),
+		storage: c.Storage, NodeKeys: auth.NewNodeKeys(c.Storage), Issuer: tokens.NewIssuer(keys, ownIssuer(c.Authentication)),
 		roles: rbac.New(c.Storage, c.Logger), workloads: auth.NewWorkloads(c.Storage, c.Logger),
 	}
 	a.revoked = followRevocations(c.Storage, c.Revoked, c.Logger)

@@ -37,7 +37,7 @@ type Config struct {
 	OIDC OIDC
 	// Server is the name of this server, for metrics.
 	Server string
-	// OwnIssuer makes the cluster's own tokens: no other may bear its name.
+	// OwnIssuer makes the cluster's own tokens: no other may bear its name. An https URL; "" is tokens.DefaultIssuer.
 	OwnIssuer string
 	// Audiences are those that the API answers to.
 	Audiences []string

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,7 @@ type configuration struct {
 // name: whoever found the first document there, such as a pod, reaches them too, and all servers say the same.
 func (i *Issuer) Documents() (map[string]http.Handler, error) {
 	about, err := json.Marshal(configuration{
-		Issuer: i.name, KeySet: i.name + KeySetPath,
+		Issuer: i.name, KeySet: strings.TrimSuffix(i.name, "/") + KeySetPath,
 		ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"}, Algorithms: []string{string(algorithm)},
 	})
 	if err != nil {

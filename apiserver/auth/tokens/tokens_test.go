@@ -337,6 +337,27 @@ func TestOthersCanCheckTokens(t *testing.T) {
 	}
 }
 
+// TestTheKeysAreBelowTheIssuer: envtest's issuer is the address of a server, with a slash.
+func TestTheKeysAreBelowTheIssuer(t *testing.T) {
+	keys, err := NewKeys(newKey(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := NewIssuer(keys.Now(), "https://127.0.0.1:6443/").Documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	documents[ConfigurationPath].ServeHTTP(recorder, httptest.NewRequest("GET", ConfigurationPath, nil))
+	var about configuration
+	if err := json.Unmarshal(recorder.Body.Bytes(), &about); err != nil {
+		t.Fatal(err)
+	}
+	if about.Issuer != "https://127.0.0.1:6443/" || about.KeySet != "https://127.0.0.1:6443/openid/v1/jwks" {
+		t.Errorf("%+v", about)
+	}
+}
+
 func mustIssue(t *testing.T, issuer *Issuer, account *corev1.ServiceAccount) string {
 	t.Helper()
 	token, err := issuer.Issue(account, Binding{}, issuer.audiences, time.Hour, time.Now())

@@ -36,6 +36,7 @@ type options struct {
 	securePort            int
 	certDir, certFile     string
 	keyFile, clientCAFile string
+	issuers               []string
 	admission             choice.Flags
 	authorization         []string
 	runtimeConfig         cliflag.ConfigurationMap
@@ -49,7 +50,6 @@ var idle = map[string]string{
 	"etcd-servers":                     "the API server keeps its own store, in memory",
 	"service-cluster-ip-range":         "Services have addresses of 10.96.0.0/16",
 	"advertise-address":                "nobody is told of it",
-	"service-account-issuer":           "the cluster's own issuer signs tokens",
 	"service-account-key-file":         "the cluster's own key verifies tokens",
 	"service-account-signing-key-file": "the cluster's own key signs tokens",
 }
@@ -62,6 +62,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate to serve with")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "its key")
 	flags.StringVar(&o.clientCAFile, "client-ca-file", "", "authority of client certificates")
+	flags.StringArrayVar(&o.issuers, "service-account-issuer", nil, "issuer of the tokens of service accounts; of several, the first")
 	flags.StringSliceVar(&o.admission.Disable, "disable-admission-plugins", nil, "admission plugins that are left out")
 	flags.StringSliceVar(&o.admission.Enable, "enable-admission-plugins", nil, "admission plugins that run beside the default ones")
 	flags.StringSliceVar(&o.authorization, "authorization-mode", []string{"RBAC"}, "RBAC and Node, which are always on")
@@ -156,10 +157,7 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := setpoint.Start(ctx, setpoint.Config{
-		InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.leftOut(),
-		EnabledAdmission: o.admission.Added(), ServiceExternalIPs: []string{"all"}, // as upstream by default
-	})
+	cluster, err := setpoint.Start(ctx, o.config())
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -168,6 +166,18 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	}
 	cluster.ListenTLS(listener, config)
 	return cluster, nil
+}
+
+// config is the cluster that the flags ask for.
+func (o *options) config() setpoint.Config {
+	config := setpoint.Config{
+		InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.leftOut(),
+		EnabledAdmission: o.admission.Added(), ServiceExternalIPs: []string{"all"}, // as upstream by default
+	}
+	if len(o.issuers) > 0 {
+		config.Authentication.OwnIssuer = o.issuers[0]
+	}
+	return config
 }
 
 // warnOfFeatures names the feature gates that have no effect.

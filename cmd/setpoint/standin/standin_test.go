@@ -77,6 +77,23 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// TestTheFirstIssuerSigns: as upstream; without one it is the cluster's own.
+func TestTheFirstIssuerSigns(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{{nil, ""}, {[]string{"--service-account-issuer=https://a.example/", "--service-account-issuer=https://b.example/"}, "https://a.example/"}} {
+		var o options
+		var said strings.Builder
+		if _, err := parse(o.flags(), tc.args, &said, &said); err != nil || said.Len() > 0 {
+			t.Errorf("%q: %v, and it said %q", tc.args, err, said.String())
+		}
+		if got := o.config().Authentication.OwnIssuer; got != tc.want {
+			t.Errorf("%q: the issuer is %q, want %q", tc.args, got, tc.want)
+		}
+	}
+}
+
 func TestEtcdIsHealthyUntilTheEnd(t *testing.T) {
 	address, err := freeport.Address()
 	if err != nil {
