@@ -29,6 +29,7 @@ func raisedTo(kubernetes, controllerRuntime string) []string {
 
 // The patch releases that suites share.
 var (
+	kubernetes134 = raisedTo("v0.34.5", "v0.22.4")
 	kubernetes136 = raisedTo("v0.36.4", "v0.24.1")
 	kubernetes137 = raisedTo("v0.37.2", "v0.25.2")
 )

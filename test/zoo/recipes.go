@@ -54,6 +54,14 @@ var recipes = []recipe{
 		packages: []string{"test/cel-validation"}, atLeast: 227,
 	},
 	{
+		name: "flux-auth", module: "github.com/fluxcd/pkg/auth", version: "v0.55.0", ownPaths: true, raised: kubernetes136,
+		beside: map[string]string{
+			"../apis/meta": "github.com/fluxcd/pkg/apis/meta@v1.31.0", "../cache": "github.com/fluxcd/pkg/cache@v0.14.0",
+			"../ssh": "github.com/fluxcd/pkg/ssh@v0.25.0",
+		},
+		packages: []string{".", "generic"}, atLeast: 88,
+	},
+	{
 		name: "flux-kustomize", module: "github.com/fluxcd/pkg/kustomize", version: "v1.41.0", raised: kubernetes137,
 		beside: map[string]string{
 			"../apis/kustomize": "github.com/fluxcd/pkg/apis/kustomize@v1.21.0", "../envsubst": "github.com/fluxcd/pkg/envsubst@v1.8.0",
@@ -76,6 +84,13 @@ var recipes = []recipe{
 	{
 		name: "flux-ssa", module: "github.com/fluxcd/pkg/ssa", version: "v0.78.0",
 		packages: []string{".", "jsondiff"}, atLeast: 256,
+	},
+	{
+		name: "gatekeeper", module: "github.com/open-policy-agent/gatekeeper/v3", version: "v3.23.1", ownPaths: true, raised: kubernetes136,
+		packages: []string{
+			"pkg/controller/config", "pkg/controller/connectionstatus", "pkg/controller/export", "pkg/controller/mutators/core",
+			"pkg/readiness", "pkg/watch",
+		}, atLeast: 142,
 	},
 	{
 		name: "jobset", module: "sigs.k8s.io/jobset", version: "v0.10.1",
