@@ -93,6 +93,10 @@ var recipes = []recipe{
 		}, atLeast: 142,
 	},
 	{
+		name: "inference-extension", module: "sigs.k8s.io/gateway-api-inference-extension", version: "v1.3.0", raised: kubernetes134,
+		packages: []string{"test/integration/epp"}, atLeast: 18,
+	},
+	{
 		name: "jobset", module: "sigs.k8s.io/jobset", version: "v0.10.1",
 		packages: []string{"test/integration/controller", "test/integration/webhook"}, atLeast: 78,
 	},
@@ -142,6 +146,11 @@ var recipes = []recipe{
 			"pkg/builder", "pkg/manager/coordinator/sharded", "providers/clusters", "providers/kubeconfig", "providers/multi", "providers/namespace",
 		}, atLeast: 74,
 		reasons: map[string]string{"providers/multi: Provider Multi queries island on cloud2 via a multi-cluster index": addsLate},
+	},
+	{
+		name: "operator-lifecycle-manager", module: "github.com/operator-framework/operator-lifecycle-manager", version: "v0.38.0",
+		raised: kubernetes134, packages: []string{"pkg/controller/operators", "pkg/controller/operators/openshift"},
+		beside: map[string]string{"vendor/github.com/openshift/api": "github.com/openshift/api@v0.0.0-20221021112143-4226c2167e40"}, atLeast: 57,
 	},
 	{
 		name: "trust-manager", module: "github.com/cert-manager/trust-manager", version: "v0.25.0",
