@@ -50,6 +50,14 @@ var recipes = []recipe{
 		}, atLeast: 405,
 	},
 	{
+		name: "elastic-cloud", module: "github.com/elastic/cloud-on-k8s/v3", version: "v3.5.0", raised: kubernetes136,
+		ownPaths: true, tags: "integration",
+		packages: []string{
+			"pkg/controller/common/certificates", "pkg/controller/common/watches", "pkg/controller/elasticsearch/driver/shared",
+			"pkg/controller/kibana", "pkg/controller/license", "pkg/controller/license/trial",
+		}, atLeast: 336,
+	},
+	{
 		name: "envoy-gateway", module: "github.com/envoyproxy/gateway", version: "v1.6.0", tags: "celvalidation",
 		packages: []string{"test/cel-validation"}, atLeast: 227,
 	},
@@ -106,6 +114,10 @@ var recipes = []recipe{
 			"pkg/apis/v1", "pkg/controllers/nodepool/hash", "pkg/controllers/node/health", "pkg/controllers/node/termination",
 			"pkg/controllers/nodeclaim/lifecycle",
 		}, atLeast: 318,
+	},
+	{
+		name: "katib", module: "github.com/kubeflow/katib", version: "v0.19.0", raised: kubernetes134,
+		packages: []string{"pkg/controller.v1beta1/experiment", "pkg/controller.v1beta1/suggestion", "pkg/controller.v1beta1/trial"}, atLeast: 12,
 	},
 	{
 		name: "keda", module: "github.com/kedacore/keda/v2", version: "v2.21.0", ownPaths: true, raised: kubernetes136,
