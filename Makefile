@@ -34,7 +34,7 @@ FORCE:
 dev: build ## run a cluster on this machine (root: real containers)
 	$(BIN) dev $(DEV_FLAGS)
 
-release: ## binaries for Linux and macOS in dist/, images, what they are made of (SBOM, licences), manual pages, completions, SHA256SUMS
+release: ## static binaries for Linux in dist/, images, what they are made of (SBOM, licences), manual pages, completions, SHA256SUMS
 	@GO='$(GO)' GOGC=$(COMPILE_GOGC) deploy/release.sh '$(LDFLAGS)'
 
 vulnerabilities: ## known vulnerabilities of what is linked; asks the data base at vuln.go.dev, so it needs the internet

@@ -13,7 +13,7 @@ output=$1 ldflags=$2
 go=${GO:-go}
 module=$("$go" list -m)
 product=./cmd/setpoint
-# Pods are held by a small program of their own, carried inside the binary. Pods run on Linux only.
+# Pods are held by a small program of their own, carried inside the binary.
 shim=./agent/runtime/cri/embedded/shim/setpoint-shim
 embedded=agent/runtime/cri/embedded/shimbinary/setpoint-shim.bin
 
@@ -55,10 +55,6 @@ progress() {
 
 {
   echo "total $("$go" list -deps "$product" | wc -l)"
-  if [[ $("$go" env GOOS) == linux ]]; then
-    "$go" build -v -ldflags "$ldflags" -o "$embedded" "$shim"
-    "$go" build -v -tags shimbinary -ldflags "$ldflags" -o "$output" "$product"
-  else
-    "$go" build -v -ldflags "$ldflags" -o "$output" "$product"
-  fi
+  "$go" build -v -ldflags "$ldflags" -o "$embedded" "$shim"
+  "$go" build -v -tags shimbinary -ldflags "$ldflags" -o "$output" "$product"
 } 2>&1 | progress

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Static binaries for Linux in dist/, as they are and compressed, each with a list of the modules in it (SBOM, CycloneDX) and an image;
-# clients for macOS; the licences of all that is linked, manual pages, completions, and SHA256SUMS: deploy/release.sh LDFLAGS
+# the licences of all that is linked, manual pages, completions, and SHA256SUMS: deploy/release.sh LDFLAGS
 # The same source and the same version of Go make the same bytes, in any folder and on any machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,12 +15,12 @@ mkdir dist
 "$go" build -o dist/release ./deploy/release
 own="dist/setpoint-linux-$host" # runs here
 
-# built PLATFORM ARCHITECTURE: the binary, and its list of modules from what the linker wrote into it. Without the time and a serial number,
+# built ARCHITECTURE: the binary, and its list of modules from what the linker wrote into it. Without the time and a serial number,
 # so that the same binary has the same list.
 built() {
-  local name="setpoint-$1-$2"
+  local name="setpoint-linux-$1"
   echo "$name, with $("$go" env GOVERSION)" >&2
-  GOOS=$1 GOARCH=$2 deploy/build.sh "$PWD/dist/$name" "$ldflags"
+  GOOS=linux GOARCH=$1 deploy/build.sh "$PWD/dist/$name" "$ldflags"
   gzip -9nk "dist/$name"
   "$go" run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -noserial -output "dist/$name.cdx.json" "dist/$name"
   sed -i '/^ *"timestamp":/d' "dist/$name.cdx.json"
@@ -31,12 +31,11 @@ packed() {
   rm -r "dist/${1:?}"
 }
 
-for arch in arm64 amd64; do built darwin "$arch"; done
-for arch in arm64 amd64; do built linux "$arch"; done
+for arch in arm64 amd64; do built "$arch"; done
 version=$("$own" version -o json | sed -n 's/.*"setpoint": *"\([^"]*\)".*/\1/p')
 for arch in arm64 amd64; do dist/release image "dist/setpoint-linux-$arch" "$arch" "$version" "dist/setpoint-image-linux-$arch.tar"; done
 # The small program that holds pods is inside the binary, with modules of its own.
-dist/release notices dist/setpoint-*-{amd64,arm64} agent/runtime/cri/embedded/shimbinary/setpoint-shim.bin >dist/setpoint-notices
+dist/release notices dist/setpoint-linux-{amd64,arm64} agent/runtime/cri/embedded/shimbinary/setpoint-shim.bin >dist/setpoint-notices
 rm dist/release
 
 mkdir dist/man dist/completions
