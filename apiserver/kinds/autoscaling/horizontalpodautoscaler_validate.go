@@ -132,8 +132,7 @@ func validateMetric(metric *autoscalingv2.MetricSpec, described referenceRules, 
 		errs = append(errs, field.Required(path.Child("type"), "must specify a metric source type"))
 	}
 	errs = append(errs, rule.OneOf(metric.Type, metricTypes, path.Child("type"))...)
-	count := 0
-	for _, source := range []struct {
+	sources := []struct {
 		of       autoscalingv2.MetricSourceType
 		name     string
 		set      bool
@@ -146,18 +145,25 @@ func validateMetric(metric *autoscalingv2.MetricSpec, described referenceRules, 
 		{autoscalingv2.ContainerResourceMetricSourceType, "containerResource", metric.ContainerResource != nil, func(at *field.Path) field.ErrorList {
 			return validateContainerResource(metric.ContainerResource, at)
 		}},
-	} {
+	}
+	set := 0
+	for _, source := range sources {
+		if source.set {
+			set++
+		}
+	}
+	judged := false // of several only the first is
+	for _, source := range sources {
 		at := path.Child(source.name)
 		switch {
-		case source.set && source.of != metric.Type:
+		case source.set && source.of != metric.Type && set > 1:
 			errs = append(errs, field.Forbidden(at, oneSourceOnly))
 		case !source.set && source.of == metric.Type:
 			errs = append(errs, field.Required(at, missingSource))
 		}
-		if source.set {
-			if count++; count == 1 {
-				errs = append(errs, source.validate(at)...)
-			}
+		if source.set && !judged {
+			judged = true
+			errs = append(errs, source.validate(at)...)
 		}
 	}
 	return errs

@@ -52,7 +52,7 @@ func TestValidatePod(t *testing.T) {
 			`spec.containers[0].env[1].name: Invalid value: "A=B": a valid environment variable name must consist only of printable ASCII characters other than '='`,
 			"spec.containers[0].env[2].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty",
 			"spec.containers[0].env[3].valueFrom: Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`, or `fileKeyRef`",
-			`spec.containers[0].env[4].valueFrom.fieldRef.fieldPath: Unsupported value: "spec.secret": supported values: "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"`,
+			`spec.containers[0].env[4].valueFrom.fieldRef.fieldPath: Invalid value: "spec.secret": error converting fieldPath: field label not supported: spec.secret`,
 			`spec.containers[0].env[5].valueFrom.fieldRef.fieldPath: Invalid value: "a b": name part`,
 			`spec.containers[0].env[6].valueFrom.resourceFieldRef.resource: Unsupported value: "limits.disk": supported values: "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"`,
 			`spec.containers[0].env[7].valueFrom.secretKeyRef.key: Invalid value: "no key": a valid config key`,

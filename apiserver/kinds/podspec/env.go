@@ -21,6 +21,11 @@ var (
 		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 	}
 	fileFieldPaths = []string{"metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid"}
+	// readableFieldPaths are all that have a meaning somewhere.
+	readableFieldPaths = []string{
+		"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.restartPolicy",
+		"spec.serviceAccountName", "spec.schedulerName", "status.phase", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+	}
 	resourceFields = []string{
 		"limits.cpu", "limits.ephemeral-storage", "limits.memory",
 		"requests.cpu", "requests.ephemeral-storage", "requests.memory",
@@ -113,9 +118,15 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, allowed []string, path *f
 	if ref.FieldPath == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
+	if ref.APIVersion != "v1" {
+		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: unsupported pod version: "+ref.APIVersion)}
+	}
 	base, rest, subscripted := strings.Cut(ref.FieldPath, "['")
 	key, closed := strings.CutSuffix(rest, "']")
 	if !subscripted || !closed {
+		if !slices.Contains(allowed, ref.FieldPath) && !slices.Contains(readableFieldPaths, ref.FieldPath) {
+			return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: field label not supported: "+ref.FieldPath)}
+		}
 		return rule.OneOf(ref.FieldPath, allowed, at)
 	}
 	var msgs []string
@@ -125,7 +136,8 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, allowed []string, path *f
 	case "metadata.labels":
 		msgs = utilvalidation.IsQualifiedName(key)
 	default:
-		return field.ErrorList{field.Invalid(at, base, "does not support subscript")}
+		why := "error converting fieldPath: field label does not support subscript: " + ref.FieldPath
+		return field.ErrorList{field.Invalid(at, ref.FieldPath, why)}
 	}
 	return rule.Invalid(key, msgs, at)
 }
