@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func alone(t *testing.T) bool {
 	}
 	// The shell is the first process there, and takes care of those that lose their parent.
 	cmd := exec.Command("../alone.sh", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", `"$@"; exit $?`, "inside",
-		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+aloneTimeout.String())
+		os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout="+aloneTimeout.String())
 	cmd.Env = append(os.Environ(), insideEnv+"=1")
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	mustf(t, cmd.Run(), "%s in namespaces of its own", t.Name())

@@ -46,13 +46,19 @@ var (
 	requests  = schemaOf("certificates.k8s.io", "v1", "certificatesigningrequests")
 )
 
-// TestKubelet lets upstream's kubelet be a node, on `setpoint cri` (root).
+// TestKubelet lets upstream's kubelet be a node, on `setpoint cri` (root): each version, one after the other.
 func TestKubelet(t *testing.T) {
+	for _, version := range versionsOf(t, "kubelet") {
+		t.Run(version, func(t *testing.T) { kubeletIsANode(t, version) })
+	}
+}
+
+func kubeletIsANode(t *testing.T, version string) {
 	if !alone(t) {
 		return
 	}
 	c := startServers(t, "--cluster-signing-duration", certificateLife.String())
-	n := newStockNode(t, c)
+	n := newStockNode(t, c, version)
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, *cluster, *stockNode)
@@ -138,11 +144,11 @@ func (c *cluster) approveRenewals(t *testing.T) {
 }
 
 // becomeReady looks at what the kubelet says of its machine.
-func becomeReady(t *testing.T, c *cluster, _ *stockNode) {
+func becomeReady(t *testing.T, c *cluster, n *stockNode) {
 	c.await(t, nodes, "", stockName, "Ready", hasCondition("Ready"))
 	node, err := c.client.CoreV1().Nodes().Get(t.Context(), stockName, metav1.GetOptions{})
 	mustf(t, err, "getting the node")
-	if node.Status.NodeInfo.KubeletVersion != os.Getenv("KUBELET_VERSION") || node.Status.Capacity.Cpu().IsZero() || node.Status.Allocatable.Memory().IsZero() {
+	if node.Status.NodeInfo.KubeletVersion != n.version || node.Status.Capacity.Cpu().IsZero() || node.Status.Allocatable.Memory().IsZero() {
 		t.Errorf("kubelet %s, capacity %v", node.Status.NodeInfo.KubeletVersion, node.Status.Capacity)
 	}
 	if len(node.Status.Addresses) == 0 || node.Status.Addresses[0] != (corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: aloneAddress}) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds programs that others wrote, as they published them, and runs them against
-# bin/setpoint. The first run builds for about a quarter of an hour of CPU; what is
+# bin/setpoint. The first run builds for about 25 minutes of CPU; what is
 # built is kept.
 #
 #   RUN=regexp        only these tests, as of go test -run
@@ -14,7 +14,7 @@ cd "$(dirname "$0")"
 helm_versions=(v3.22.0 v4.3.1)
 kubectl_versions=(v0.35.10 v0.36.6 v0.37.2) # the library's: v0.37.2 is kubectl v1.37.2
 kwok_version=v0.8.0
-kubelet_version=v1.37.1
+kubelet_versions=(v1.35.4 v1.36.3 v1.37.1)
 
 export SETPOINT=${SETPOINT:-$PWD/../../bin/setpoint}
 export CLIENTS=${CLIENTS:-$HOME/.cache/setpoint-clients}
@@ -35,17 +35,18 @@ for version in "${kubectl_versions[@]}"; do
 done
 ln -sf "kubectl-${kubectl_versions[-1]}" "$CLIENTS/kubectl"
 
-# So is the kubelet's. It builds for five minutes of CPU, for root alone, who can run it.
+# So is the kubelet's. Each builds for five minutes of CPU, for root alone, who can run it.
 build_kubelet() {
-  local version=k8s.io/component-base/version
-  [[ -x $CLIENTS/kubelet-$kubelet_version ]] && return
-  echo "clients: building kubelet $kubelet_version" >&2
-  (cd kubelet && go build -trimpath -o "$CLIENTS/kubelet-$kubelet_version" \
-    -ldflags "-s -w -X $version.gitVersion=$kubelet_version -X $version.gitMajor=1 -X $version.gitMinor=37" .)
+  local version=k8s.io/component-base/version minor=${1#v1.} list=go.mod
+  minor=${minor%%.*}
+  [[ -x $CLIENTS/kubelet-$1 ]] && return
+  echo "clients: building kubelet $1" >&2
+  [[ -f kubelet/v0.$minor.mod ]] && list=v0.$minor.mod
+  (cd kubelet && go build -trimpath -modfile="$list" -o "$CLIENTS/kubelet-$1" \
+    -ldflags "-s -w -X $version.gitVersion=$1 -X $version.gitMajor=1 -X $version.gitMinor=$minor" .)
 }
 if ((EUID == 0)); then
-  build_kubelet
-  ln -sf "kubelet-$kubelet_version" "$CLIENTS/kubelet"
+  for version in "${kubelet_versions[@]}"; do build_kubelet "$version"; done
 fi
 
 # install PROGRAM PACKAGE VERSION builds a program with the modules that its makers chose.
@@ -64,7 +65,7 @@ KWOK_SOURCE=$(go mod download -json "sigs.k8s.io/kwok@$kwok_version" | sed -n 's
 export KWOK_SOURCE
 go build -trimpath -o "$CLIENTS/" ./operator ./box
 
-export KUBELET_VERSION=$kubelet_version VERSIONS_helm="${helm_versions[*]}" VERSIONS_kubectl="${kubectl_versions[*]}"
+export VERSIONS_kubelet="${kubelet_versions[*]}" VERSIONS_helm="${helm_versions[*]}" VERSIONS_kubectl="${kubectl_versions[*]}"
 skip=()
 ((EUID == 0)) || skip=(-skip '^(TestContainers|TestKubelet)$')
 go vet ./...

@@ -26,14 +26,19 @@ func TestContainers(t *testing.T) {
 	eachVersion(t, "kubectl", "containers")
 }
 
-// eachVersion runs the scripts of a folder with each version of a tool: the variable
-// VERSIONS_tool lists them, tool-version are the programs.
-func eachVersion(t *testing.T, tool, folder string) {
+// versionsOf are the versions of a tool that run.sh has built: the variable VERSIONS_tool lists them, tool-version are the programs.
+func versionsOf(t *testing.T, tool string) []string {
+	t.Helper()
 	versions := strings.Fields(os.Getenv("VERSIONS_" + tool))
 	if len(versions) == 0 {
 		t.Fatalf("no versions of %s: run.sh sets them", tool)
 	}
-	for _, version := range versions {
+	return versions
+}
+
+// eachVersion runs the scripts of a folder with each version of a tool.
+func eachVersion(t *testing.T, tool, folder string) {
+	for _, version := range versionsOf(t, tool) {
 		t.Run(version, func(t *testing.T) {
 			path := program(tool + "-" + version)
 			testscript.Run(t, testscript.Params{

@@ -27,14 +27,14 @@ const (
 
 // stockNode is a machine with upstream's kubelet on `setpoint cri`.
 type stockNode struct {
-	dir, cgroup string
-	kubelet     *process
+	dir, cgroup, version string
+	kubelet              *process
 }
 
 // newStockNode starts the runtime. The kubelet starts with what the files in testdata/kubelet say.
-func newStockNode(t *testing.T, c *cluster) *stockNode {
+func newStockNode(t *testing.T, c *cluster, version string) *stockNode {
 	t.Helper()
-	n := &stockNode{dir: t.TempDir(), cgroup: fmt.Sprintf("/setpoint-clients-%d", time.Now().UnixNano())}
+	n := &stockNode{version: version, dir: t.TempDir(), cgroup: fmt.Sprintf("/setpoint-clients-%d", time.Now().UnixNano())}
 	for _, dir := range []string{"images", "static", "root", "logs", "volumeplugins"} {
 		mustf(t, os.Mkdir(n.path(dir), 0o755), "making a folder")
 	}
@@ -66,7 +66,7 @@ func (n *stockNode) writeConfig(t *testing.T) {
 // start runs the kubelet, which asks for its certificate if it has none.
 func (n *stockNode) start(t *testing.T) {
 	t.Helper()
-	n.kubelet = mustStart(t, "Started kubelet", nil, "kubelet", "--config", n.path("config.yaml"), "--root-dir", n.path("root"), "--cert-dir", n.path("root/pki"),
+	n.kubelet = mustStart(t, "Started kubelet", nil, "kubelet-"+n.version, "--config", n.path("config.yaml"), "--root-dir", n.path("root"), "--cert-dir", n.path("root/pki"),
 		"--bootstrap-kubeconfig", n.path("bootstrap.kubeconfig"), "--kubeconfig", n.path("kubelet.kubeconfig"),
 		"--hostname-override", stockName, "--node-ip", aloneAddress, "--v=2")
 }
