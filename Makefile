@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build env dev release vulnerabilities test long race check bench bench-compare bench-scale fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare operators zoo sweep ui-test metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build env dev release vulnerabilities test long race check bench bench-compare bench-scale fuzz mutants mutants-generated attack consistency consistency-compose stress conformance critest csi gateway what-if differential lists statuses envtest envtest-suites envtest-compare manifests operators zoo sweep ui-test metrics clients beside versions vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -139,6 +139,9 @@ envtest-suites: build ## controller-runtime's own suites, unchanged and with one
 
 envtest-compare: build ## the same test with envtest, with this binary in its place, and in setpointtest: medians (ROUNDS=11)
 	ROUNDS=$(ROUNDS) test/envtest/compare.sh
+
+manifests: build ## the manifests of other projects, sent to upstream's API server and to this one: what differs (NAME=regexp)
+	@NAME='$(NAME)' test/envtest/manifests.sh
 
 operators: ## an operator of others, JobSet, in a fork of setpointtest; and the Go snippets of the pages
 	$(GO) -C test/operators test -count=1 .
