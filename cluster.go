@@ -431,12 +431,16 @@ func (c *Cluster) simulate(ctx context.Context) error {
 	}
 	if c.played != nil {
 		config.Adopted, config.Habit, config.NamePrefix = c.played.names(), c.played.played.Habit, PlayedPrefix
-		if !c.config.Lessons { // which kill servers
+		if c.readsServer() {
 			config.Informers = c.replicas.first().Informers()
 		}
 	}
 	return simulated.Run(ctx, config)
 }
+
+// readsServer reports whether the simulated nodes read the objects of a server, and not their own: those of a backup's cluster, whose
+// servers are not crashed.
+func (c *Cluster) readsServer() bool { return c.played != nil && !c.config.Lessons }
 
 // client speaks to the first replica that runs, without a socket.
 func (c *Cluster) client(name, group string) (kubernetes.Interface, error) {

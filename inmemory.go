@@ -22,6 +22,7 @@ import (
 )
 
 var (
+	errReadsServer = errors.New("the nodes of a backup's cluster read from its server: set Config.Lessons to crash it")
 	errNotInMemory = errors.New("only a cluster in memory can do this: set Config.InMemory")
 	errSeveral     = errors.New("a cluster of several replicas cannot be forked: set Config.Replicas to 1")
 )

@@ -103,3 +103,11 @@ func TestNobodyWatchesAServerThatIsKilled(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAServerThatNodesReadIsNotCrashed: the simulated nodes of a backup's cluster would see nothing any more.
+func TestAServerThatNodesReadIsNotCrashed(t *testing.T) {
+	c := &Cluster{config: Config{InMemory: true}, played: &power{}}
+	if err := c.CrashServer("server-1"); !errors.Is(err, errReadsServer) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -199,10 +199,13 @@ func (c *Cluster) Leader() string {
 }
 
 // CrashServer ends a replica in memory as kill -9 does: what it has not on its disk is lost, and nobody hears of it
-// again. StartServer brings it back.
+// again. StartServer brings it back. The servers of a backup's cluster are crashed with Config.Lessons only.
 func (c *Cluster) CrashServer(name string) error {
 	if !c.config.InMemory {
 		return errNotInMemory
+	}
+	if c.readsServer() {
+		return errReadsServer
 	}
 	c.replicas.mu.Lock()
 	defer c.replicas.mu.Unlock()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Static binaries for Linux in dist/, as they are and compressed, each with a list of the modules in it (SBOM, CycloneDX) and an image;
 # the licences of all that is linked, manual pages, completions, and SHA256SUMS: deploy/release.sh LDFLAGS
-# The same source and the same version of Go make the same bytes, in any folder and on any machine.
+# The same source and the same version of Go make the same bytes, in any folder and on any machine with Linux.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

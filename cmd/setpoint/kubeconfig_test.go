@@ -33,11 +33,20 @@ func kubeconfigCommand(t *testing.T, args ...string) (string, error) {
 	return out.String(), root.Execute()
 }
 
-// TestOwnKubeconfig: clients find the cluster where the environment has put it, as in an image.
+// TestOwnKubeconfig: clients find the cluster where the environment has put it, as in an image, and where it is by default if it is not
+// there.
 func TestOwnKubeconfig(t *testing.T) {
-	t.Setenv("SETPOINT_DATA_DIR", "/srv/a")
-	if got := ownKubeconfig(); got != "/srv/a/admin.kubeconfig" {
-		t.Error(got)
+	dir := t.TempDir()
+	t.Setenv("SETPOINT_DATA_DIR", dir)
+	if got, want := ownKubeconfig(), filepath.Join(defaultDataDir(), "admin.kubeconfig"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	own := filepath.Join(dir, "admin.kubeconfig")
+	if err := os.WriteFile(own, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := ownKubeconfig(); got != own {
+		t.Errorf("%s, want %s", got, own)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -120,9 +119,14 @@ func useOwnKubeconfig() {
 }
 
 // ownKubeconfig is the administrator's on this machine: `dev` writes it there, and `server` a link to the trust folder's.
-// Who has told them another data directory by the environment finds it there.
+// Where the environment names another data directory, it is looked for there first.
 func ownKubeconfig() string {
-	return filepath.Join(cmp.Or(os.Getenv(envName("data-dir")), defaultDataDir()), setpoint.AdminKubeconfig)
+	if dir := os.Getenv(envName("data-dir")); dir != "" {
+		if path := filepath.Join(dir, setpoint.AdminKubeconfig); exists(path) {
+			return path
+		}
+	}
+	return filepath.Join(defaultDataDir(), setpoint.AdminKubeconfig)
 }
 
 func exists(path string) bool {

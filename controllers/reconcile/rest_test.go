@@ -89,8 +89,8 @@ func TestAKeyThatRestsIsCountedOnce(t *testing.T) {
 				for range 3 {
 					add <- "a"
 				}
-				if !busy() {
-					t.Error("nobody knows that a key comes back when it has rested")
+				if known := c.rests == RestsEach; busy() != known {
+					t.Errorf("busy with a key that comes back when it has rested: %v, want %v", !known, known)
 				}
 				time.Sleep(2 * time.Second)
 				if busy() {

@@ -198,12 +198,13 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	begun := l.cfg.Env.Now()
 	if pause := l.pause(key, begun); pause > 0 {
 		l.gate.Return(turn)
-		l.waiting.rest(key, l.putOff(key, begun) <= 0)
+		// A whole loop may rest for seconds: who waits until nobody is busy does not wait for that.
+		l.waiting.rest(key, l.rests.how == RestsEach && l.putOff(key, begun) <= 0)
 		l.queue.AddAfter(key, pause)
 		return true
 	}
+	done := l.numbers.Working(begun, name) // before it waits no more: it is busy all the time
 	l.waiting.begin(key, begun)
-	done := l.numbers.Working(begun, name)
 	did := &tally{}
 	again, err := l.call(l.withPassOf(ctx, key, name, did), key)
 	ended := l.cfg.Env.Now()

@@ -70,6 +70,7 @@ func layerFiles(binary []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, header := range []tar.Header{
+		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
 		{Name: "setpoint", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(binary))},
 		{Name: "var/", Typeflag: tar.TypeDir, Mode: 0o755},
 		{Name: "var/lib/", Typeflag: tar.TypeDir, Mode: 0o755},

@@ -53,7 +53,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-rwxr-xr-x 0 setpoint a program", "drwxr-xr-x 0 var/ ", "drwxr-xr-x 0 var/lib/ ", "drwx------ 65532 var/lib/setpoint/ "}
+	want := []string{"dtrwxrwxrwx 0 tmp/ ", "-rwxr-xr-x 0 setpoint a program", "drwxr-xr-x 0 var/ ", "drwxr-xr-x 0 var/lib/ ", "drwx------ 65532 var/lib/setpoint/ "}
 	if diff := cmp.Diff(want, listed(t, files)); diff != "" {
 		t.Error(diff)
 	}

@@ -30,6 +30,9 @@ var refused = []string{
 	"gnu general public license",
 }
 
+// titleMax is within how many characters a licence says what it is, behind a line about whose it is.
+const titleMax = 400
+
 var (
 	licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|unlicense)([-._].*)?$`)
 	sourceFile  = regexp.MustCompile(`(?i)\.(go|s|c|h|py|js|sh)$`)
@@ -43,7 +46,7 @@ func plain(text string) string { return strings.ToLower(space.ReplaceAllString(t
 func licenceOf(text string) (string, error) {
 	text = plain(text)
 	for _, sentence := range refused {
-		if strings.HasPrefix(strings.TrimSpace(text), sentence) {
+		if strings.Contains(text[:min(len(text), titleMax)], sentence) {
 			return "", fmt.Errorf("its licence is refused: %q", sentence)
 		}
 	}

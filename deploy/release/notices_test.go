@@ -22,7 +22,7 @@ func TestLicenceOf(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{busl, "\n  GNU AFFERO GENERAL PUBLIC LICENSE\n"} {
+	for _, text := range []string{busl, "Copyright 2020 The Authors\n\n  GNU AFFERO GENERAL PUBLIC LICENSE\n"} {
 		if got, err := licenceOf(text); err == nil {
 			t.Errorf("%q: %q, want an error", text, got)
 		}

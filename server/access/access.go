@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -43,6 +44,11 @@ type Config struct {
 
 // Validate says what is wrong with the flags, and in the files that they name. It asks nobody.
 func Validate(authentication authconfig.Config, authorizationFile string) error {
+	if own := authentication.OwnIssuer; own != "" {
+		if parsed, err := url.Parse(own); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
+			return fmt.Errorf("authentication: OwnIssuer %q is no https URL", own)
+		}
+	}
 	authentication.OwnIssuer = ownIssuer(authentication)
 	authenticationErr := authentication.Validate()
 	if authenticationErr != nil {

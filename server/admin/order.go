@@ -16,8 +16,12 @@ func ReadOrder(body io.Reader, order any) error {
 	if err := decoder.Decode(order); err != nil {
 		return err
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+	switch _, err := decoder.Token(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err == nil || errors.As(err, new(*json.SyntaxError)):
 		return errMore
+	default:
+		return err // of who reads: there may be nothing more
 	}
-	return nil
 }

@@ -24,7 +24,12 @@ func (p placed) meets(other placed) bool {
 	if p.path == "" || other.path == "" {
 		return false
 	}
-	return strings.HasPrefix(p.path+"/", other.path+"/") || strings.HasPrefix(other.path+"/", p.path+"/")
+	return within(p.path, other.path) || within(other.path, p.path)
+}
+
+// within reports whether a path is another one, or below it.
+func within(path, folder string) bool {
+	return strings.HasPrefix(path, folder) && (len(path) == len(folder) || path[len(folder)] == '/')
 }
 
 // overlapWarnings find files of a volume that hide each other.
@@ -54,12 +59,12 @@ func projectedWarnings(v *corev1.Volume) (warnings []string) {
 	return append(warnings, overlaps(v.Name, "Projected", files)...)
 }
 
-// overlaps compares each file with those before it.
+// overlaps compares each file with the first comparedMax of those before it.
 func overlaps(volume, what string, files []placed) (warnings []string) {
 	for i := range files {
 		files[i].path = strings.TrimRight(files[i].path, "/")
-		for _, other := range files[:i] {
-			if files[i].meets(other) {
+		for _, other := range files[:min(i, comparedMax)] {
+			if files[i].meets(other) && len(warnings) < warningsMax {
 				warnings = append(warnings, fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", volume, what, files[i], other))
 			}
 		}

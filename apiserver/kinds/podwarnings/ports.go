@@ -24,18 +24,35 @@ func ports(spec *corev1.PodSpec, at *field.Path) (all []port) {
 }
 
 // portWarnings find ports that are named twice in a pod, by number, by the port of the node, and by name.
-func portWarnings(spec *corev1.PodSpec, at *field.Path) (warnings []string) {
+func portWarnings(spec *corev1.PodSpec, at *field.Path) []string {
 	all := ports(spec, at)
-	for i, p := range all {
+	return append(numberWarnings(all), nameWarnings(all)...)
+}
+
+func numberWarnings(all []port) (warnings []string) {
+	type key struct {
+		number   int32
+		protocol corev1.Protocol
+	}
+	others := map[key][]port{} // comparedMax of each
+	for _, p := range all {
 		if p.HostIP != "" && p.HostPort == 0 {
 			warnings = append(warnings, fmt.Sprintf("%s: hostIP set without hostPort: %+v", p.at, p.ContainerPort))
 		}
-		for _, other := range all[:i] {
-			if how := p.meets(other); how != "" {
+		k := key{p.ContainerPort.ContainerPort, p.Protocol}
+		for _, other := range others[k] {
+			if how := p.meets(other); how != "" && len(warnings) < warningsMax {
 				warnings = append(warnings, fmt.Sprintf("%s: %s port definition with %s", p.at, how, other.at))
 			}
 		}
+		if len(others[k]) < comparedMax {
+			others[k] = append(others[k], p)
+		}
 	}
+	return warnings
+}
+
+func nameWarnings(all []port) (warnings []string) {
 	first := map[string]*field.Path{}
 	for _, p := range all {
 		if other, found := first[p.Name]; found {
@@ -50,9 +67,6 @@ func portWarnings(spec *corev1.PodSpec, at *field.Path) (warnings []string) {
 
 // meets says what two ports of one number and protocol are to each other: "" if they are different ones of the node.
 func (p port) meets(other port) string {
-	if p.ContainerPort.ContainerPort != other.ContainerPort.ContainerPort || p.Protocol != other.Protocol {
-		return ""
-	}
 	switch {
 	case p.HostIP == other.HostIP && p.HostPort == other.HostPort:
 		return "duplicate"

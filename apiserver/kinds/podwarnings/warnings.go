@@ -10,15 +10,24 @@ import (
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 
-// Template are the warnings of a template that stands at a path.
+// warningsMax is how many warnings are told of a pod, of each kind and in all: an answer takes 4,096 characters of them. comparedMax is
+// with how many others an entry of a list is compared, so that a long list costs no more than its length.
+const (
+	warningsMax = 64
+	comparedMax = 64
+)
+
+// Template are the warnings of a template that stands at a path, warningsMax at most.
 func Template(template *corev1.PodTemplateSpec, at *field.Path) []string {
-	return append(of(&template.Spec, &template.ObjectMeta, at, templateAppArmor), unhonoured(&template.Spec, at)...)
+	return some(append(of(&template.Spec, &template.ObjectMeta, at, templateAppArmor), unhonoured(&template.Spec, at)...))
 }
 
-// Pod are those of a new pod.
+// Pod are those of a new pod, warningsMax at most.
 func Pod(pod *corev1.Pod) []string {
-	return append(of(&pod.Spec, &pod.ObjectMeta, nil, nil), unhonoured(&pod.Spec, nil)...)
+	return some(append(of(&pod.Spec, &pod.ObjectMeta, nil, nil), unhonoured(&pod.Spec, nil)...))
 }
+
+func some(warnings []string) []string { return warnings[:min(len(warnings), warningsMax)] }
 
 // finding looks at one container, findingOf makes it for those of a pod.
 type (

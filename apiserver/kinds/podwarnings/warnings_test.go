@@ -83,3 +83,21 @@ func TestAnnotations(t *testing.T) {
 		t.Errorf("with fields: %q", got)
 	}
 }
+
+// TestManyWarnings: who sends a pod of thousands of equal ports and files makes the server neither compare all with all nor tell all.
+func TestManyWarnings(t *testing.T) {
+	const many = 100_000
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Ports: slices.Repeat([]corev1.ContainerPort{{ContainerPort: 80}}, many)}},
+		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{Items: slices.Repeat([]corev1.KeyToPath{{Path: "a/b"}}, many)},
+		}}},
+	}}
+	if got := len(Pod(pod)); got != warningsMax {
+		t.Errorf("%d warnings, want %d", got, warningsMax)
+	}
+	all := ports(&pod.Spec, field.NewPath("spec"))
+	if got := len(numberWarnings(all)); got != warningsMax {
+		t.Errorf("%d warnings of numbers, want %d", got, warningsMax)
+	}
+}

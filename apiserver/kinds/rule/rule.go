@@ -76,8 +76,8 @@ func IP(ip string, path *field.Path) field.ErrorList {
 	return utilvalidation.IsValidIP(path, ip)
 }
 
-// LegacyIP asks for an address in any form but with leading zeros: for fields that had no such rule at first, and name nothing that
-// another object could name too.
+// LegacyIP asks for an address in any form but with leading zeros, or IPv4 as IPv6: for fields that had no such rule at first, and name
+// nothing that another object could name too.
 func LegacyIP(ip string, path *field.Path) field.ErrorList {
 	return utilvalidation.IsValidIPForLegacyField(path, ip, true, nil)
 }

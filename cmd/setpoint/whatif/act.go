@@ -94,6 +94,9 @@ func (a *act) apply(ctx context.Context) error {
 func (a *act) kubectl(ctx context.Context, args ...string) error {
 	run := kubectlrun.Kubectl{Config: a.fork.ClientConfig(adminUser()), Namespace: a.question.Namespace, Dir: a.fork.dir}
 	if _, errOut, err := run.Run(ctx, args...); err != nil {
+		if ctx.Err() != nil || !strings.HasPrefix(err.Error(), "exit code 1: ") {
+			return err
+		}
 		said := strings.TrimSpace(strings.Join([]string{errOut, strings.TrimPrefix(err.Error(), "exit code 1: ")}, "\n"))
 		return impossible("this is refused: " + strings.ReplaceAll(said, "\n", "; "))
 	}
