@@ -1,14 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -20,55 +19,41 @@ type module struct {
 
 func (m module) name() string { return strings.TrimSpace(m.Path + " " + m.Version) }
 
-// linked are the modules that binaries hold, by path, with the main one first and Go's own library last.
+// linked are the modules that binaries of one program hold, by path, with the main one first and Go's own library last.
 func linked(binaries []string) ([]module, error) {
-	found := map[string]bool{}
-	var ids, main []string
+	var own, golang string
+	ids := map[string]bool{} // path@version
 	for _, binary := range binaries {
 		info, err := buildinfo.ReadFile(binary)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", binary, err)
 		}
-		main = []string{info.Main.Path}
+		own, golang = info.Main.Path, info.GoVersion
 		for _, m := range info.Deps {
 			if m.Replace != nil {
 				m = m.Replace
 			}
-			if id := m.Path + "@" + m.Version; !found[id] {
-				found[id], ids = true, append(ids, id)
-			}
+			ids[m.Path+"@"+m.Version] = true
 		}
 	}
-	slices.Sort(ids)
-	modules, err := located(ids)
+	this, err := modulesOf("list", "-m", "-json", own)
 	if err != nil {
 		return nil, err
 	}
-	own, err := goList("-m", main[0])
+	this[0].Version = ""
+	others, err := modulesOf(append([]string{"mod", "download", "-json"}, slices.Sorted(maps.Keys(ids))...)...)
 	if err != nil {
 		return nil, err
 	}
-	own[0].Version = ""
-	library := module{Path: "Go's own library", Version: runtime.Version(), Dir: goRoot()}
-	return append(append(own, modules...), library), nil
+	slices.SortFunc(others, func(a, b module) int { return strings.Compare(a.name(), b.name()) })
+	root, err := goOutput("env", "GOROOT")
+	library := module{Path: "Go's own library", Version: golang, Dir: strings.TrimSpace(root)}
+	return append(append(this, others...), library), err
 }
 
-// located finds the folders of path@version, and fetches what is not there.
-func located(ids []string) ([]module, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	out, err := goOutput(append([]string{"mod", "download", "-json"}, ids...)...)
-	if err != nil {
-		return nil, err
-	}
-	modules, err := decodeModules(out)
-	slices.SortFunc(modules, func(a, b module) int { return cmp.Compare(a.name(), b.name()) })
-	return modules, err
-}
-
-func goList(args ...string) ([]module, error) {
-	out, err := goOutput(append([]string{"list", "-json"}, args...)...)
+// modulesOf are those of which a go command tells where they are, fetched if they are not there.
+func modulesOf(args ...string) ([]module, error) {
+	out, err := goOutput(args...)
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +74,6 @@ func decodeModules(text string) ([]module, error) {
 		}
 		modules = append(modules, m)
 	}
-}
-
-func goRoot() string {
-	root, err := goOutput("env", "GOROOT")
-	if err != nil {
-		return runtime.GOROOT() //nolint:staticcheck // what this program was built with
-	}
-	return strings.TrimSpace(root)
 }
 
 func goOutput(args ...string) (string, error) {

@@ -1,5 +1,5 @@
 // Package clients runs programs that know nothing of Setpoint against the real binary:
-// kubectl of three minor versions, Helm 3 and 4, a stock kubelet, an operator made with
+// kubectl of three minor versions, Helm 3 and 4, stock kubelets of three, an operator made with
 // controller-runtime, KWOK, and what client-go offers. They are built from the module
 // proxy as their makers published them; run.sh builds them and says how to choose.
 //

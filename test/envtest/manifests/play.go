@@ -15,7 +15,9 @@ const (
 	asked = "?dryRun=All&fieldManager=manifests&fieldValidation=Warn"
 	// together is how many objects are sent at once.
 	together = 4
-	// settled is how long is waited until a definition is established, or gone; discovered, until discovery has it.
+	// settled is how long is waited until a definition is established, or gone; discovered, until discovery has it. Nothing tells when
+	// upstream is ready for its objects: asked too early it says that its storage is (re)initializing, and then takes minutes to delete
+	// the definition.
 	settled    = 2 * time.Minute
 	pause      = 100 * time.Millisecond
 	discovered = 2 * time.Second
@@ -65,19 +67,24 @@ func both(sides []*side, method, path string, body []byte) (answers [2]answer) {
 }
 
 // define creates what both sides take, and compares what they make of it.
-func define(sides []*side, all []document, report *report) (made []string) {
+func define(sides []*side, all []document, report *report) (made []document) {
 	for _, d := range all {
 		if d.object.GetKind() != "CustomResourceDefinition" {
 			continue
 		}
 		answers := both(sides, http.MethodPost, definitions+asked, d.text)
 		report.compare("definition", d.file, answers)
-		if answers[0].code == http.StatusCreated && answers[1].code == http.StatusCreated {
-			both(sides, http.MethodPost, definitions+"?fieldManager=manifests", d.text)
-			made = append(made, d.object.GetName())
+		if !created(answers) {
+			continue
+		}
+		if answers = both(sides, http.MethodPost, definitions+"?fieldManager=manifests", d.text); created(answers) {
+			made = append(made, d)
+		} else {
+			report.compare("definition that is not stored", d.file, answers)
 		}
 	}
-	for _, name := range made {
+	for _, d := range made {
+		name := d.object.GetName()
 		await(sides, name, established)
 		report.compare("definition that is stored", name, withoutTimes(both(sides, http.MethodGet, definitions+"/"+name, nil)))
 	}
@@ -87,12 +94,16 @@ func define(sides []*side, all []document, report *report) (made []string) {
 	return made
 }
 
-func undefine(sides []*side, made []string) {
-	for _, name := range made {
-		both(sides, http.MethodDelete, definitions+"/"+name, nil)
+func created(answers [2]answer) bool {
+	return answers[0].code == http.StatusCreated && answers[1].code == http.StatusCreated
+}
+
+func undefine(sides []*side, made []document) {
+	for _, d := range made {
+		both(sides, http.MethodDelete, definitions+"/"+d.object.GetName(), nil)
 	}
-	for _, name := range made {
-		await(sides, name, func(a answer) bool { return a.code == http.StatusNotFound })
+	for _, d := range made {
+		await(sides, d.object.GetName(), func(a answer) bool { return a.code == http.StatusNotFound })
 	}
 }
 

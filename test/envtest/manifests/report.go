@@ -28,15 +28,21 @@ type report struct {
 	mu      sync.Mutex
 	found   map[string]*difference
 	answers map[string]int
-	known   map[string]*regexp.Regexp // by their reasons
-	hidden  map[string]int            // how many differences a reason explains
+	known   []known
+	hidden  map[string]int // how many differences a reason explains
+}
+
+// known is what differences that are meant look like, and why they are.
+type known struct {
+	pattern *regexp.Regexp
+	reason  string
 }
 
 func newReport() *report {
-	r := &report{found: map[string]*difference{}, answers: map[string]int{}, known: map[string]*regexp.Regexp{}, hidden: map[string]int{}}
+	r := &report{found: map[string]*difference{}, answers: map[string]int{}, hidden: map[string]int{}}
 	for line := range strings.Lines(knownText) {
 		if pattern, reason, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
-			r.known[reason] = regexp.MustCompile(pattern)
+			r.known = append(r.known, known{regexp.MustCompile(pattern), reason})
 		}
 	}
 	return r
@@ -52,9 +58,9 @@ func (r *report) count(what string) {
 func (r *report) note(what, example string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for reason, pattern := range r.known {
-		if pattern.MatchString(what + " " + example) {
-			r.hidden[reason]++
+	for _, k := range r.known {
+		if k.pattern.MatchString(what + " " + example) {
+			r.hidden[k.reason]++
 			return
 		}
 	}

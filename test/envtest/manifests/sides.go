@@ -98,11 +98,14 @@ func (s *side) ask(method, path string, body []byte) answer {
 	return a
 }
 
-// served are the kinds of a side, with where their objects are.
-type served map[schema.GroupVersionKind]struct {
+// place is where the objects of a kind are.
+type place struct {
 	plural     string
 	namespaced bool
 }
+
+// served are the kinds of a side.
+type served map[schema.GroupVersionKind]place
 
 func (s *side) kinds() served {
 	kinds := served{}
@@ -118,10 +121,7 @@ func (s *side) kinds() served {
 		}
 		for _, r := range list.APIResources {
 			if !strings.Contains(r.Name, "/") {
-				kinds[gv.WithKind(r.Kind)] = struct {
-					plural     string
-					namespaced bool
-				}{r.Name, r.Namespaced}
+				kinds[gv.WithKind(r.Kind)] = place{r.Name, r.Namespaced}
 			}
 		}
 	}
