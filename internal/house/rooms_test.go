@@ -171,7 +171,7 @@ var rooms = []room{
 	{[]string{"apiserver/usage"}, "metrics.k8s.io: what nodes and pods use", []string{"apiserver/kinds/column", "apiserver/resource", "apiserver/rest", "apiserver/storage"}, "nodes are asked only while somebody asks the API, by each server for itself"},
 	{[]string{"apiserver/resource"}, "the description of a kind: defaults, validation, columns, subresources", nil, "pure: the same object gives the same answer"},
 	{[]string{"apiserver/kinds"}, "the list of API groups", []string{"apiserver/kinds/*", "apiserver/resource"}, "pure functions, like the kinds themselves"},
-	{[]string{"apiserver/kinds/{claim,column,podspec,podwarnings,rule,volume,workload}"}, "what several kinds share", []string{"apiserver/kinds/{claim,column,podspec,podwarnings,rule}", "apiserver/resource", "internal/podfields"}, "pure functions, like the kinds themselves"},
+	{[]string{"apiserver/kinds/{claim,column,podspec,podwarnings,rule,volume,workload}"}, "what several kinds share", []string{"apiserver/kinds/{claim,column,podspec,podwarnings,rule}", "apiserver/resource", "internal/{clip,podfields}"}, "pure functions, like the kinds themselves"},
 	{[]string{"apiserver/kinds/*"}, "the kinds of one group", []string{"apiserver/kinds/{claim,column,podspec,podwarnings,rule,volume,workload}", "apiserver/resource"}, "a group does not import another one"},
 	{[]string{"apiserver/admission/timing"}, "how long admission takes, as metrics", []string{"internal/histograms"}, ""},
 	{[]string{"apiserver/runtimeconfig"}, "what --runtime-config may say of the versions of APIs", []string{"apiserver/kinds"}, "what is served is served, and a flag that says otherwise is refused by name"},

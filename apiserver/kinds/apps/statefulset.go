@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/claim"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podwarnings"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/workload"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -89,7 +90,10 @@ func defaultClaimTemplate(template *corev1.PersistentVolumeClaim) {
 }
 
 func statefulSetWarnings(set, old *appsv1.StatefulSet) []string {
-	warnings := workload.TemplateWarnings(func(set *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &set.Spec.Template })(set, old)
+	var warnings []string
+	if workload.Changed(set, old) {
+		warnings = podwarnings.Template(&set.Spec.Template, field.NewPath("spec", "template"))
+	}
 	for i := range set.Spec.VolumeClaimTemplates {
 		warnings = append(
 			warnings,

@@ -34,13 +34,11 @@ func serviceAccounts() resource.Kind[*corev1.ServiceAccount] {
 
 // accountWarnings are for who sets the annotation, not for who keeps it.
 func accountWarnings(account, old *corev1.ServiceAccount) []string {
-	_, set := account.Annotations[enforceMountableSecrets]
+	var had bool
 	if old != nil {
-		if _, was := old.Annotations[enforceMountableSecrets]; was {
-			return nil
-		}
+		_, had = old.Annotations[enforceMountableSecrets]
 	}
-	if !set {
+	if _, has := account.Annotations[enforceMountableSecrets]; !has || had {
 		return nil
 	}
 	return []string{fmt.Sprintf("metadata.annotations[%s]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets",

@@ -7,16 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/internal/clip"
 )
+
+// pathBytesMax is how much of a path is told.
+const pathBytesMax = 512
 
 // placed is a file of a volume, and what it is of, if the volume has several sources.
 type placed struct{ path, source string }
 
 func (p placed) String() string {
+	path := clip.Text(p.path, pathBytesMax) // one path may stand in each warning
 	if p.source == "" {
-		return fmt.Sprintf("%q", p.path)
+		return fmt.Sprintf("%q", path)
 	}
-	return fmt.Sprintf("%q (%s)", p.path, p.source)
+	return fmt.Sprintf("%q (%s)", path, p.source)
 }
 
 // meets reports whether one path is the other, or a folder above it.

@@ -14,6 +14,9 @@ func volumesWarnings(volumes []corev1.Volume, at *field.Path) (warnings []string
 		warnings = append(warnings, volumeWarnings(&volumes[i], at.Index(i))...)
 	}
 	for i := range volumes {
+		if len(warnings) >= warningsMax {
+			break
+		}
 		warnings = append(warnings, overlapWarnings(&volumes[i])...)
 	}
 	return warnings

@@ -2,6 +2,7 @@ package podwarnings
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,5 +100,19 @@ func TestManyWarnings(t *testing.T) {
 	all := ports(&pod.Spec, field.NewPath("spec"))
 	if got := len(numberWarnings(all)); got != warningsMax {
 		t.Errorf("%d warnings of numbers, want %d", got, warningsMax)
+	}
+}
+
+// TestLongPaths: a path of a megabyte is told once for each file below which it is, and cut.
+func TestLongPaths(t *testing.T) {
+	items := append([]corev1.KeyToPath{{Path: "a/" + strings.Repeat("b", 1<<20)}}, slices.Repeat([]corev1.KeyToPath{{Path: "a"}}, 10)...)
+	config := &corev1.ConfigMapVolumeSource{Items: items}
+	volumes := slices.Repeat([]corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: config}}}, 10)
+	told := 0
+	for _, warning := range volumesWarnings(volumes, field.NewPath("volumes")) {
+		told += len(warning)
+	}
+	if most := 2 * warningsMax * 2 * pathBytesMax; told == 0 || told > most {
+		t.Errorf("%d bytes of warnings, want at most %d", told, most)
 	}
 }

@@ -95,20 +95,15 @@ func ValidateIntOrPercent(value intstr.IntOrString, path *field.Path) field.Erro
 	return rule.Invalid(value, utilvalidation.IsValidPercent(value.StrVal), path)
 }
 
-// TemplateWarnings tell whoever creates an object, or changes its spec, what its template's pods will be accepted with but not do.
-func TemplateWarnings[T resource.Object](template func(T) *corev1.PodTemplateSpec) func(obj, old T) []string {
-	return func(obj, old T) []string {
-		if t := template(obj); t != nil && Changed(obj, old) {
-			return podwarnings.Template(t, field.NewPath("spec", "template"))
-		}
-		return nil
-	}
-}
-
-// NamedTemplateWarnings are these and NameWarnings.
+// NamedTemplateWarnings are NameWarnings, and tell whoever creates an object, or changes its spec, what its template's pods will be
+// accepted with but not do.
 func NamedTemplateWarnings[T resource.Object](template func(T) *corev1.PodTemplateSpec) func(obj, old T) []string {
 	return func(obj, old T) []string {
-		return append(NameWarnings(obj, old), TemplateWarnings(template)(obj, old)...)
+		warnings := NameWarnings(obj, old)
+		if t := template(obj); t != nil && Changed(obj, old) {
+			warnings = append(warnings, podwarnings.Template(t, field.NewPath("spec", "template"))...)
+		}
+		return warnings
 	}
 }
 
