@@ -28,7 +28,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/resources/pinning"
 	"github.com/setpoint-io/setpoint/agent/runtime/collect"
 	"github.com/setpoint-io/setpoint/agent/runtime/logs"
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/runtime/userns"
 	"github.com/setpoint-io/setpoint/internal/nodefirewall"
 	"github.com/setpoint-io/setpoint/internal/reserved"
@@ -40,10 +39,13 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.setDefaults(); err != nil {
 		return err
 	}
-	for _, dir := range (podconfig.Dirs{Root: cfg.DataDir}).All() {
+	for _, dir := range cfg.dirs().All() {
 		if err := private.Folder(dir); err != nil {
 			return fmt.Errorf("agent: data directory: %w", err)
 		}
+	}
+	if err := cfg.openLogs(); err != nil {
+		return err
 	}
 	listener, err := cfg.listen()
 	if err != nil {
@@ -144,9 +146,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	images := collect.New(a.collectConfig(ctx))
 	children.Go(func() { images.Run(ctx) })
 	children.Go(func() { eviction.Run(ctx, a.evictionConfig(ctx, manager, images)) })
-	children.Go(func() {
-		logs.Rotate(ctx, a.logsConfig())
-	})
+	children.Go(func() { logs.Rotate(ctx, a.logsConfig()) })
 	a.runStaticPods(ctx, children, manager, watch)
 	a.awaitPodCIDR(ctx, watch)
 	if a.Started != nil && ctx.Err() == nil {
@@ -195,16 +195,9 @@ func (a *agent) collectConfig(ctx context.Context) collect.Config {
 	}
 }
 
-func (a *agent) logsConfig() logs.Config {
-	s := &a.Settings
-	return logs.Config{
-		Runtime: a.Runtime, SizeMaxBytes: s.LogSizeMaxBytes, FilesMax: s.LogFilesMax, LookEvery: s.LogLookEvery, Logger: a.Logger,
-	}
-}
-
 // evictionConfig: a disk is freed of what has ended and of images that nobody uses before pods have to go.
 func (a *agent) evictionConfig(ctx context.Context, manager *pods.Manager, images *collect.Collector) eviction.Config {
-	disk := eviction.Disk{Runtime: a.Runtime, Dirs: podconfig.Dirs{Root: a.DataDir}}
+	disk := eviction.Disk{Runtime: a.Runtime, Dirs: a.dirs()}
 	machine := eviction.Machine{Runtime: a.Runtime, DataDir: a.DataDir, ReservedBytes: a.Settings.Reserved.Memory().Value()}
 	return eviction.Config{
 		NodeName: a.NodeName, Policy: a.Settings.Eviction, Pods: manager, Observe: machine.Observe, Measure: disk.Measure, Live: machine.Live,

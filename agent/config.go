@@ -85,7 +85,7 @@ type Config struct {
 	// Runtime runs the containers. If it is also a cri.Streamer, exec, attach
 	// and port-forward are carried in-process. Run does not close it.
 	Runtime cri.Runtime
-	// DataDir holds pods/ and logs/; it must survive restarts of the agent.
+	// DataDir holds pods/ and, without Settings.PodLogsDir, logs/; it must survive restarts of the agent.
 	DataDir string
 	// NodeIP is the node's InternalIP and the hostIP of its pods.
 	NodeIP net.IP

@@ -11,7 +11,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/base/events"
 	"github.com/setpoint-io/setpoint/agent/net/dns"
 	"github.com/setpoint-io/setpoint/agent/net/resolvconf"
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
@@ -31,7 +30,7 @@ func (a *agent) serveNames(
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
 	run := dns.Watch(dns.Config{
 		Informers: everywhere, Client: a.Client, Network: a.DNS, Domain: a.ClusterDomain, ResolvConf: a.resolvConf(),
-		Kept: podconfig.Dirs{Root: a.DataDir}.Names(), Settled: func() { close(answered) },
+		Kept: a.dirs().Names(), Settled: func() { close(answered) },
 		Problem: func(about *corev1.ObjectReference, text string) {
 			recorder.Event(about, corev1.EventTypeWarning, events.UnsupportedCorefile, text)
 		},

@@ -17,8 +17,9 @@
 //
 // A newcomer reads Run in agent.go first, then newPodRunner in podrunner.go, then pods. The other files here each wire one thing:
 // services.go Services and policies, dns.go names, ingress.go Ingresses, hostfirewall.go ports of the machine, storage.go volumes,
-// plugins.go devices, claims and the plugins' sockets, pinning.go CPUs and memory, kubeletport.go the kubelet's port, conditions.go the
-// conditions of the Node beside upstream's, nodewatch.go what is learned of Nodes, layerpeers.go images from other nodes.
+// podlogs.go where logs of pods are, plugins.go devices, claims and the plugins' sockets, pinning.go CPUs and memory, kubeletport.go the
+// kubelet's port, conditions.go the conditions of the Node beside upstream's, nodewatch.go what is learned of Nodes, layerpeers.go
+// images from other nodes.
 //
 // It may call client-go for the cluster and CRI for containers; what it asks of the kernel is in packages of their own.
 //

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,16 @@ func (m *machine) await(what string, ok func(*corev1.Pod) bool) *corev1.Pod {
 	return nil
 }
 
+// until waits for what no API tells, and reports whether it came.
+func until(ok func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *machine) get(url string) string {
 	m.t.Helper()
 	resp, err := http.Get(url)
@@ -218,12 +229,14 @@ func TestALifeInRealContainers(t *testing.T) {
 		t.Errorf("last state: %+v", end)
 	}
 	m.stop()
+	m.settings.PodLogsDir, m.settings.LogLinksDir = filepath.Join(t.TempDir(), "pods"), filepath.Join(t.TempDir(), "containers")
 	m.start()
 	time.Sleep(time.Second)
 	again := m.await("still ready", ready)
 	if again.Status.ContainerStatuses[0].ContainerID != p.Status.ContainerStatuses[0].ContainerID || again.Status.PodIP != p.Status.PodIP {
 		t.Errorf("after the agent's restart: %+v", again.Status)
 	}
+	m.findsLog("1.log", m.dir) // where its sandbox was told to have them
 	now := metav1.Now()
 	again.DeletionTimestamp, again.DeletionGracePeriodSeconds = &now, &grace
 	begin = time.Now()
@@ -232,7 +245,9 @@ func TestALifeInRealContainers(t *testing.T) {
 	}
 	m.await("deleted", func(p *corev1.Pod) bool { return p == nil })
 	t.Logf("deletion: %v", time.Since(begin))
-	if left, _ := os.ReadDir(m.dir + "/pods"); len(left) != 0 {
-		t.Errorf("%d pod directories left", len(left))
+	for _, dir := range []string{"pods", "logs"} {
+		if left, _ := os.ReadDir(filepath.Join(m.dir, dir)); len(left) != 0 {
+			t.Errorf("%d directories left in %s", len(left), dir)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/api/kubeletapi"
 	"github.com/setpoint-io/setpoint/agent/api/kubeletapi/access"
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // serve answers on the kubelet's port until ctx ends.
@@ -20,7 +19,7 @@ func (a *agent) serve(ctx context.Context, listener net.Listener, runner *podRun
 		guard = nil
 	}
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
-		NodeName: a.NodeName, Runtime: a.Runtime, Pods: runner.manager, Dirs: podconfig.Dirs{Root: a.DataDir},
+		NodeName: a.NodeName, Runtime: a.Runtime, Pods: runner.manager, Dirs: a.dirs(),
 		LocalVolumes: a.local, VolumeStats: runner.volumeStats, Collectors: a.collectors(), RuntimeName: a.runtimeName(ctx),
 		Layers: a.Layers, NoProfiles: a.Settings.NoProfiles, Pages: a.Settings.Pages, QuotaPeriod: a.Settings.QuotaPeriod,
 		Configuration: func() any { return a.Settings.Effective() },

@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/resources/claims"
 	"github.com/setpoint-io/setpoint/agent/resources/devices"
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // openPlugins finds plugins and uses them: CSI drivers, device plugins and DRA drivers.
@@ -33,7 +32,7 @@ func (a *agent) openPlugins(ctx context.Context, children *sync.WaitGroup) error
 	}
 	children.Go(func() {
 		err := registration.Run(ctx, registration.Config{
-			Dir: podconfig.Dirs{Root: a.DataDir}.PluginRegistry(), Logger: a.Logger,
+			Dir: a.dirs().PluginRegistry(), Logger: a.Logger,
 			Handlers: map[string]registration.Handler{
 				pluginregistration.CSIPlugin: a.csi, pluginregistration.DevicePlugin: a.devices, pluginregistration.DRAPlugin: a.claims,
 			},
@@ -48,7 +47,7 @@ func (a *agent) openPlugins(ctx context.Context, children *sync.WaitGroup) error
 // openDevices lets device plugins register.
 func (a *agent) openDevices(ctx context.Context, children *sync.WaitGroup) (err error) {
 	a.devices, err = devices.New(ctx, devices.Config{
-		Dir: podconfig.Dirs{Root: a.DataDir}.DevicePlugins(), Changed: a.look, Affected: a.lookAt, Logger: a.Logger,
+		Dir: a.dirs().DevicePlugins(), Changed: a.look, Affected: a.lookAt, Logger: a.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -64,7 +63,7 @@ func (a *agent) openDevices(ctx context.Context, children *sync.WaitGroup) (err 
 // openClaims uses the DRA drivers that are found.
 func (a *agent) openClaims(ctx context.Context, children *sync.WaitGroup) (err error) {
 	a.claims, err = claims.New(ctx, claims.Config{
-		NodeName: a.NodeName, Client: a.Client, File: podconfig.Dirs{Root: a.DataDir}.Claims(), Affected: a.lookAt, Logger: a.Logger,
+		NodeName: a.NodeName, Client: a.Client, File: a.dirs().Claims(), Affected: a.lookAt, Logger: a.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -78,7 +77,7 @@ func (a *agent) tellResources(ctx context.Context, children *sync.WaitGroup, man
 	if a.devices == nil {
 		return
 	}
-	socket := filepath.Join(podconfig.Dirs{Root: a.DataDir}.PodResources(), "kubelet.sock")
+	socket := filepath.Join(a.dirs().PodResources(), "kubelet.sock")
 	children.Go(func() {
 		cfg := podresources.Config{Socket: socket, Pods: manager.Pods, Devices: a.devices, Claims: a.claims.Resources}
 		if a.pinning != nil {
@@ -96,7 +95,7 @@ func (a *agent) tellPods(ctx context.Context, children *sync.WaitGroup, runner *
 	if runner.api == nil {
 		return
 	}
-	socket := filepath.Join(podconfig.Dirs{Root: a.DataDir}.PodsAPI(), "pods-api.sock")
+	socket := filepath.Join(a.dirs().PodsAPI(), "pods-api.sock")
 	children.Go(func() {
 		if err := runner.api.Run(ctx, socket, runner.manager); err != nil {
 			a.Logger.Error("no program can ask for the node's pods", "err", err)

@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 	"github.com/setpoint-io/setpoint/agent/runtime/images"
 	"github.com/setpoint-io/setpoint/agent/runtime/noswap"
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes/volumestats"
 )
 
@@ -93,7 +92,7 @@ func (a *agent) followNetwork(
 func (a *agent) podsConfig(ctx context.Context, watch *nodeWatch, lookup *objects, recorder events.Recorder) pods.Config {
 	cfg := pods.Config{
 		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
-		HostIPs: a.hostIPs, Dirs: podconfig.Dirs{Root: a.DataDir},
+		HostIPs: a.hostIPs, Dirs: a.dirs(), LogLinks: a.logLinks(),
 		DNS:     a.resolver,
 		Objects: lookup, Events: recorder,
 		Images:   a.puller(recorder, lookup),
@@ -120,7 +119,7 @@ func (a *agent) puller(recorder events.Recorder, lookup *objects) *images.Puller
 		progress = teller.PullProgress
 	}
 	return images.New(images.Config{
-		Progress: progress, Service: a.Runtime, Events: recorder, Dir: podconfig.Dirs{Root: a.DataDir}.ImageAccess(), Secret: lookup.Secret,
+		Progress: progress, Service: a.Runtime, Events: recorder, Dir: a.dirs().ImageAccess(), Secret: lookup.Secret,
 		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification, Plugins: a.Settings.Credentials, Accounts: lookup,
 	})
 }

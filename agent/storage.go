@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/base/events"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/runtime/noswap"
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
@@ -39,7 +38,7 @@ type storage struct {
 
 func (a *agent) openStorage(ctx context.Context, children *sync.WaitGroup) (err error) {
 	a.csiNode = csinode.New(a.Client, a.NodeName, a.Logger)
-	if a.local, err = local.Open(podconfig.Dirs{Root: a.DataDir}.LocalVolumes()); err != nil {
+	if a.local, err = local.Open(a.dirs().LocalVolumes()); err != nil {
 		return fmt.Errorf("agent: local volumes: %w", err)
 	}
 	a.csiNode.Set(csinode.Driver{CSINodeDriver: storagev1.CSINodeDriver{
@@ -52,7 +51,7 @@ func (a *agent) openStorage(ctx context.Context, children *sync.WaitGroup) (err 
 
 // openDrivers uses the CSI drivers that are found.
 func (a *agent) openDrivers(ctx context.Context, children *sync.WaitGroup) (err error) {
-	dirs := podconfig.Dirs{Root: a.DataDir}
+	dirs := a.dirs()
 	a.csi, err = csi.New(ctx, csi.Config{
 		NodeName: a.NodeName, Client: a.Client, Dirs: dirs, Nodes: a.csiNode, BuiltIn: []string{localvolume.Driver}, Node: a.ownNode,
 		FileLabel: selinux.New().FilesOf, Changed: a.look, Affected: a.volumesChanged,
@@ -90,7 +89,7 @@ func (a *agent) volumesInUse() []corev1.UniqueVolumeName {
 
 func (a *agent) volumes(watch *nodeWatch, lookup *objects, recorder events.Recorder) *volumes.Manager {
 	cfg := volumes.Config{
-		Objects: lookup, Dirs: podconfig.Dirs{Root: a.DataDir}, Local: a.local, Node: watch.node, WithoutMounts: a.WithoutMounts,
+		Objects: lookup, Dirs: a.dirs(), Local: a.local, Node: watch.node, WithoutMounts: a.WithoutMounts,
 		Warn: warnOn(recorder),
 	}
 	if noswap.KeepsTmpfs() {

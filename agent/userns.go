@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/runtime/userns"
 )
 
@@ -12,7 +11,7 @@ func (a *agent) openUsers() error {
 	all, err := userns.HostRange()
 	if err == nil {
 		a.users, err = userns.Open(userns.Config{
-			Dir: podconfig.Dirs{Root: a.DataDir}.Pods(), Users: all, PerPod: a.Settings.UsersPerPod, Mode: a.Settings.UserNamespaces,
+			Dir: a.dirs().Pods(), Users: all, PerPod: a.Settings.UsersPerPod, Mode: a.Settings.UserNamespaces,
 			Logger: a.Logger,
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/pods/eviction"
 	"github.com/setpoint-io/setpoint/agent/runtime/collect"
 	"github.com/setpoint-io/setpoint/agent/runtime/images/credentials"
+	"github.com/setpoint-io/setpoint/agent/runtime/logs"
 	"github.com/setpoint-io/setpoint/agent/runtime/userns"
 )
 
@@ -31,6 +32,9 @@ func ReadSettings(path string) (Settings, error) {
 	}
 	return s, err
 }
+
+// MachinePodLogs is where collectors of logs look for those of pods.
+const MachinePodLogs = logs.MachinePods
 
 // Flags of credential provider plugins.
 const (

@@ -19,6 +19,7 @@ func (s Settings) Effective() kubeletv1beta1.KubeletConfiguration {
 	if c.MaxPods == 0 {
 		c.MaxPods = maxPodsDefault
 	}
+	c.PodLogsDir = s.PodLogsDir
 	c.EnableProfilingHandler = ptr.To(!s.NoProfiles)
 	c.SeccompDefault = ptr.To(s.SeccompDefault)
 	c.Authentication.Anonymous.Enabled, c.Authentication.Webhook.Enabled = ptr.To(false), ptr.To(!s.NoTokens)

@@ -20,7 +20,7 @@ var honoured = []string{
 	"imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "kubeReserved", "imagePullCredentialsVerificationPolicy",
 	"preloadedImagesVerificationAllowlist", "maxParallelImagePulls", "maxPods",
 	"mergeDefaultEvictionSettings", "nodeStatusMaxImages", "nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podPidsLimit",
-	"memoryManagerPolicy", "reservedMemory", "reservedSystemCPUs",
+	"memoryManagerPolicy", "reservedMemory", "reservedSystemCPUs", "podLogsDir",
 	"podsPerCore", "port", "registerWithTaints", "resolvConf", "seccompDefault", "serializeImagePulls",
 	"shutdownGracePeriod", "shutdownGracePeriodByPodPriority", "shutdownGracePeriodCriticalPods", "staticPodPath",
 	"fileCheckFrequency", "systemReserved", "topologyManagerPolicy", "topologyManagerPolicyOptions", "topologyManagerScope",

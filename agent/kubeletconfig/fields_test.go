@@ -20,7 +20,7 @@ var refused = []string{
 	"enableContentionProfiling", "eventBurst", "eventRecordQPS", "featureGates", "healthzBindAddress",
 	"httpCheckFrequency", "imageServiceEndpoint", "iptablesDropBit", "iptablesMasqueradeBit",
 	"kernelMemcgNotification", "kubeAPIBurst", "kubeAPIQPS", "kubeReservedCgroup", "kubeletCgroups", "logging", "maxOpenFiles",
-	"memoryThrottlingFactor", "nodeLeaseDurationSeconds", "podCIDR", "podLogsDir",
+	"memoryThrottlingFactor", "nodeLeaseDurationSeconds", "podCIDR",
 	"protectKernelDefaults", "providerID", "qosReserved", "readOnlyPort", "registryBurst",
 	"registryPullQPS", "runOnce", "runtimeRequestTimeout",
 	"showHiddenMetricsForVersion",

@@ -30,6 +30,9 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		{"containerLogMaxFiles: 1", "containerLogMaxFiles: 1: must be greater than 1"},
 		{"containerLogMaxSize: big", "containerLogMaxSize: Invalid value"},
 		{"containerLogMonitorInterval: 1s", "containerLogMonitorInterval: 1s: must be 3s or longer"},
+		{"podLogsDir: logs", `podLogsDir: Invalid value: "logs": must be absolute path`},
+		{"podLogsDir: /var/../logs", `podLogsDir: Invalid value: "/var/../logs": must be normalized`},
+		{"podLogsDir: /var/lög", "must contain ASCII characters only"},
 		{"systemReserved: {disk: 1}", "systemReserved[disk]: Unsupported value"},
 		{"kubeReserved: {cpu: -1}", "kubeReserved[cpu]: Invalid value"},
 		{"imagePullCredentialsVerificationPolicy: Sometimes", `imagePullCredentialsVerificationPolicy: "Sometimes": must be NeverVerify`},
@@ -96,6 +99,7 @@ systemReserved: {cpu: 100m, memory: 1Gi}
 kubeReserved: {cpu: 200m, memory: 1Gi, pid: "100"}
 containerLogMaxSize: 1Mi
 containerLogMaxFiles: 3
+podLogsDir: /data/logs/
 podPidsLimit: 64
 allowedUnsafeSysctls: [net/core/somaxconn, 'kernel.msg*']
 maxParallelImagePulls: 3
@@ -120,6 +124,9 @@ authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthoriz
 		t.Errorf("%+v", s)
 	}
 	in := s.Effective()
+	if s.PodLogsDir != "/data/logs" || in.PodLogsDir != s.PodLogsDir {
+		t.Errorf("logs of pods in %q, shown %q", s.PodLogsDir, in.PodLogsDir)
+	}
 	if !s.NoProfiles || *in.EnableProfilingHandler || !*Default().Effective().EnableProfilingHandler {
 		t.Error("profiles are not turned off, or are by default")
 	}

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,10 +32,7 @@ type Settings struct {
 	Images collect.Policy
 	// Eviction says when pods are evicted for the node's sake; the zero Policy evicts none.
 	Eviction eviction.Policy
-	// LogSizeMaxBytes and LogFilesMax are of each container's log; LogLookEvery is the pause between two looks.
-	LogSizeMaxBytes int64
-	LogFilesMax     int
-	LogLookEvery    time.Duration
+	LogSettings
 	// Reserved is what pods cannot have of the machine: systemReserved and kubeReserved.
 	Reserved corev1.ResourceList
 	// Pinning says which containers have CPUs and memory of their own.
@@ -96,6 +95,19 @@ type Settings struct {
 	file kubeletv1beta1.KubeletConfiguration // as it was read
 }
 
+// LogSettings are of the logs of containers.
+type LogSettings struct {
+	// LogSizeMaxBytes and LogFilesMax are of each container's log; LogLookEvery is the pause between two looks.
+	LogSizeMaxBytes int64
+	LogFilesMax     int
+	LogLookEvery    time.Duration
+	// PodLogsDir is where they are; "": where the agent keeps its data.
+	PodLogsDir string
+	// LogLinksDir is where collectors of logs find a link to each; "": upstream's place with a PodLogsDir, nowhere without. No
+	// KubeletConfiguration says it.
+	LogLinksDir string
+}
+
 // Default is upstream's, but for seccomp, and where the agent's own is not written down elsewhere.
 func Default() Settings {
 	return Settings{Images: collect.DefaultPolicy, Eviction: eviction.DefaultPolicy(), SeccompDefault: true}
@@ -146,7 +158,7 @@ func (s Settings) Reservation(capacity corev1.ResourceList) corev1.ResourceList 
 // settings says what c means. Its errors name the field.
 func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 	s := Settings{
-		file: *c.DeepCopy(), MaxPods: maxPods(c), LogLookEvery: duration(c.ContainerLogMonitorInterval), UnsafeSysctls: c.AllowedUnsafeSysctls,
+		file: *c.DeepCopy(), MaxPods: maxPods(c), UnsafeSysctls: c.AllowedUnsafeSysctls,
 		Taints: c.RegisterWithTaints, SeccompDefault: c.SeccompDefault == nil || *c.SeccompDefault,
 		NoProfiles:       c.EnableProfilingHandler != nil && !*c.EnableProfilingHandler,
 		StatusCheckEvery: c.NodeStatusUpdateFrequency.Duration, StatusReportEvery: c.NodeStatusReportFrequency.Duration,
@@ -158,8 +170,8 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 		Images:           imagePolicy(c), PodPIDsMax: max(0, value(c.PodPidsLimit)), ImagesMax: int(value(c.NodeStatusMaxImages)),
 		NoTokens: c.Authentication.Webhook.Enabled != nil && !*c.Authentication.Webhook.Enabled,
 		TokenTTL: c.Authentication.Webhook.CacheTTL.Duration, AllowedTTL: c.Authorization.Webhook.CacheAuthorizedTTL.Duration,
-		DeniedTTL:   c.Authorization.Webhook.CacheUnauthorizedTTL.Duration,
-		LogFilesMax: int(value(c.ContainerLogMaxFiles)), RestartPauseMax: duration(c.CrashLoopBackOff.MaxContainerRestartPeriod),
+		DeniedTTL:       c.Authorization.Webhook.CacheUnauthorizedTTL.Duration,
+		RestartPauseMax: duration(c.CrashLoopBackOff.MaxContainerRestartPeriod),
 	}
 	if c.NodeStatusReportFrequency.Duration == 0 {
 		s.StatusReportEvery = c.NodeStatusUpdateFrequency.Duration // as upstream
@@ -271,6 +283,10 @@ func readImages(_ *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
 }
 
 func readLogs(c *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
+	s.LogFilesMax, s.LogLookEvery = int(value(c.ContainerLogMaxFiles)), duration(c.ContainerLogMonitorInterval)
+	if err := readPodLogsDir(c, s); err != nil {
+		return err
+	}
 	if c.ContainerLogMaxSize == "" {
 		return nil
 	}
@@ -279,6 +295,24 @@ func readLogs(c *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
 		return field.Invalid(field.NewPath("containerLogMaxSize"), c.ContainerLogMaxSize, "must be a positive quantity")
 	}
 	s.LogSizeMaxBytes = q.Value()
+	return nil
+}
+
+// readPodLogsDir has the rules of upstream, and their words.
+func readPodLogsDir(c *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
+	dir := c.PodLogsDir
+	refused := func(why string) error { return field.Invalid(field.NewPath("podLogsDir"), dir, why) }
+	switch {
+	case dir == "":
+		return nil
+	case !filepath.IsAbs(dir):
+		return refused("must be absolute path")
+	case filepath.Clean(dir) != strings.TrimSuffix(dir, "/"):
+		return refused("must be normalized")
+	case strings.ContainsFunc(dir, func(r rune) bool { return r > unicode.MaxASCII }):
+		return refused("must contain ASCII characters only")
+	}
+	s.PodLogsDir = filepath.Clean(dir)
 	return nil
 }
 

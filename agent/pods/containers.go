@@ -146,6 +146,7 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 	if err := w.m.Runtime.StartContainer(ctx, id); err != nil {
 		return fail(reasonRun, err)
 	}
+	w.linkLog(ctx, id)
 	w.startedWith(id, c)
 	if w.m.Pinning != nil {
 		w.m.Pinning.Reconcile()
@@ -394,9 +395,22 @@ func (w *worker) removeOldIncarnations(ctx context.Context, v view, name string)
 			w.logger.Warn("cannot remove an old container", "container", name, "err", err)
 			continue
 		}
-		n := c.RestartCount()
-		removeLogs(filepath.Join(w.m.Dirs.PodLogs(v.pod), podconfig.LogPath(name, n)))
-		_ = os.Remove(w.m.Dirs.TerminationLog(v.pod, name, n))
+		removeLogs(w.m.Dirs.LogFile(c))
+		_ = os.Remove(w.m.Dirs.TerminationLog(v.pod, name, c.RestartCount()))
+	}
+}
+
+// linkLog lets collectors of logs find a container's, also if it ends before the next look at all of them.
+func (w *worker) linkLog(ctx context.Context, id string) {
+	if w.m.LogLinks.None() {
+		return
+	}
+	resp, err := w.m.Runtime.ContainerStatus(ctx, id, false)
+	if err == nil {
+		err = w.m.LogLinks.Add(resp.GetStatus())
+	}
+	if err != nil && ctx.Err() == nil {
+		w.logger.Warn("collectors of logs do not find a container's log yet", "container", id, "err", err)
 	}
 }
 
@@ -429,8 +443,7 @@ func terminationMessage(dirs podconfig.Dirs, pod *corev1.Pod, run *observed.Cont
 	if len(data) > 0 || c.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError || run.ExitCode == 0 {
 		return string(data)
 	}
-	path := filepath.Join(dirs.PodLogs(pod), podconfig.LogPath(c.Name, run.RestartCount()))
-	return lastLogLines(readTail(path, 4*terminationLogMaxBytes))
+	return lastLogLines(readTail(dirs.LogFile(run), 4*terminationLogMaxBytes))
 }
 
 func findContainer(pod *corev1.Pod, name string) *corev1.Container {

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"os"
 	"slices"
 	"time"
 
@@ -148,7 +147,7 @@ func (w *worker) sweepAll(ctx context.Context, v view) error {
 	if err := w.m.Volumes.Unmount(ctx, v.pod); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(w.m.Dirs.PodLogs(v.pod)); err != nil {
+	if err := w.m.Dirs.RemoveLogs(w.uid); err != nil {
 		return err
 	}
 	if err := w.removeFromRuntime(ctx, v); err != nil {

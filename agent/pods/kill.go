@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 
@@ -116,7 +115,7 @@ func (w *worker) clean(ctx context.Context, v view) error {
 		return err
 	}
 	w.m.Users.Free(w.uid)
-	return os.RemoveAll(w.m.Dirs.PodLogs(v.pod))
+	return w.m.Dirs.RemoveLogs(w.uid)
 }
 
 func (w *worker) removeFromRuntime(ctx context.Context, v view) error {

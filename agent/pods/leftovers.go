@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/base/wait"
 )
 
-// removeLeftovers removes the volumes of pods that neither the API nor the runtime knows: a machine that starts anew has no
+// removeLeftovers removes the logs and volumes of pods that neither the API nor the runtime knows: a machine that starts anew has no
 // containers, but what CSI drivers staged for pods that were deleted meanwhile is to be taken back. It is called after
 // adoptOrphans, each pod waits for its own drivers only.
 func (m *Manager) removeLeftovers(ctx context.Context) {
@@ -24,7 +24,7 @@ func (m *Manager) removeLeftovers(ctx context.Context) {
 		if !entry.IsDir() || m.has(uid) {
 			continue
 		}
-		m.Logger.Info("removing the volumes of a pod that nobody knows", "uid", string(uid))
+		m.Logger.Info("removing the files of a pod that nobody knows", "uid", string(uid))
 		m.children.Go(func() { m.removeLeftover(ctx, uid) })
 	}
 }
@@ -37,12 +37,12 @@ func (m *Manager) has(uid types.UID) bool {
 
 func (m *Manager) removeLeftover(ctx context.Context, uid types.UID) {
 	for pause := startRetryMin; ; pause = min(2*pause, startRetryMax) {
-		err := m.Volumes.UnmountUnknown(ctx, uid)
+		err := errors.Join(m.Dirs.RemoveLogs(uid), m.Volumes.UnmountUnknown(ctx, uid))
 		if err == nil {
 			m.Users.Free(uid)
 			return
 		}
-		m.Logger.Warn("cannot remove the volumes of a pod yet", "uid", string(uid), "err", err)
+		m.Logger.Warn("cannot remove the files of a pod yet", "uid", string(uid), "err", err)
 		if !wait.For(ctx, pause) {
 			return
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/pods/status"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 	"github.com/setpoint-io/setpoint/agent/runtime/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/logs"
 	"github.com/setpoint-io/setpoint/agent/runtime/noswap"
 	"github.com/setpoint-io/setpoint/agent/runtime/observed"
 	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
@@ -37,6 +38,8 @@ type Config struct {
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs func() []string
 	Dirs    podconfig.Dirs
+	// LogLinks get a link to the log of each container; the zero Links get none.
+	LogLinks logs.Links
 	// DNS is how pods ask for names; nil: they do not.
 	DNS     func() resolvconf.Node
 	Objects podconfig.Objects

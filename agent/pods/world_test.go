@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
 	"github.com/setpoint-io/setpoint/agent/pods/status"
 	"github.com/setpoint-io/setpoint/agent/runtime/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/logs"
 	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 )
@@ -36,6 +37,8 @@ type world struct {
 	manager *Manager
 	events  *recorder
 	dir     string
+	logs    string   // "": in dir
+	links   string   // "": none
 	devices *dongles // nil: none
 	pinning Pinning
 	claims  *claims // nil: none
@@ -68,8 +71,9 @@ func (w *world) startAgent() {
 	informer := factory.Core().V1().Pods().Informer()
 	objects := lookups{client: w.client}
 	sender := status.NewManager(status.Config{Client: w.client})
-	dirs := podconfig.Dirs{Root: w.dir}
+	dirs := podconfig.Dirs{Root: w.dir, LogsRoot: w.logs}
 	cfg := Config{
+		LogLinks: logs.Links{Dir: w.links},
 		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: func() []string { return []string{cmp.Or(w.hostIP, "192.0.2.1")} }, Dirs: dirs,
 		Objects: objects, Events: w.events, Status: sender,
 		Images:         images.New(images.Config{Service: w.runtime, Events: w.events, Dir: dirs.ImageAccess(), Secret: objects.Secret}),

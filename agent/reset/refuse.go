@@ -90,7 +90,7 @@ func hasLock(dir string) bool {
 // ofAPod fits the files that an agent writes for its pods: an agent that still ran has perhaps written some after rm had
 // been there.
 var ofAPod = regexp.MustCompile(
-	`^(pods/[0-9a-f]{8}-[0-9a-f-]{27}|runtime/(sandboxes|containers)/[0-9a-f]{32}|runtime/images/(layers|records|sizes))/`)
+	`^(pods/[0-9a-f]{8}-[0-9a-f-]{27}|runtime/(sandboxes|containers)/[0-9a-f]{32}([0-9a-f]{32})?|runtime/images/(layers|records|sizes))/`)
 
 // isRemains tells whether these are the folders that rm could not remove, since something is mounted in them.
 func isRemains(dir string, entries []os.DirEntry) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/base/machine"
 	"github.com/setpoint-io/setpoint/agent/net/network"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/leftovers"
+	"github.com/setpoint-io/setpoint/agent/runtime/logs"
 	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes/local"
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -163,6 +164,7 @@ func (r *Report) machine() error {
 	pods, cgroups, mounts, err := leftovers.Remove(runtimeDir(r.DataDir))
 	for _, pod := range pods {
 		r.removed(Pod, pod.Name)
+		err = errors.Join(err, r.logs(pod.Logs))
 	}
 	r.removed(Cgroup, cgroups...)
 	var volumes []string
@@ -174,6 +176,15 @@ func (r *Report) machine() error {
 	r.removed(Mount, append(mounts, volumes...)...)
 	devicesErr := local.Detach(podconfig.Dirs{Root: r.DataDir}.LocalVolumes())
 	return errors.Join(err, volumesErr, devicesErr, r.network())
+}
+
+// logs removes a folder of logs that is not in the data directory, and the links to what was in it.
+func (r *Report) logs(dir string) error {
+	if dir == "" || machine.Below(dir, r.DataDir) {
+		return nil
+	}
+	r.removed(Directory, dir)
+	return errors.Join(os.RemoveAll(dir), logs.Links{Dir: logs.MachineLinks}.Prune(dir))
 }
 
 func (r *Report) network() error {

@@ -27,7 +27,7 @@ func TestLookRefusesWhatIsNotOurs(t *testing.T) {
 			folders: []string{"pods/uid/volumes/mem"}, exists: true, pods: 1,
 			files: []string{
 				"runtime/sandboxes/0123456789abcdef0123456789abcdef/record.json", "runtime/images/records/a",
-				"runtime/containers/0123456789abcdef0123456789abcdef/record.json", "pods/269f84ec-3d8d-40e5-a837-f855c154decf/etc-hosts",
+				"runtime/containers/0123456789abcdef0123456789abcdef/record.json", "runtime/containers/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/record.json", "pods/269f84ec-3d8d-40e5-a837-f855c154decf/etc-hosts",
 			},
 		},
 		"what rm leaves, and images of somebody": {files: []string{"runtime/images/holiday.jpg"}, exists: true, want: ErrNoDataDir},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -61,6 +62,7 @@ func newDev() *cobra.Command {
 		if config.node, err = devSettings(config.kubeletConfig); err != nil {
 			return usageError{err}
 		}
+		config.node.PodLogsDir = cmp.Or(config.node.PodLogsDir, podLogsDir(config.DataDir))
 		config.node.Registries, config.node.Pages = config.registries, zpages.Of(kubeletName, cmd.Flags())
 		if err := config.walls.set(&config.node); err != nil {
 			return usageError{err}

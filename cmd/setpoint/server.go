@@ -114,6 +114,7 @@ func newAgent() *cobra.Command {
 		}
 		options.Port = cmp.Or(options.Port, options.Settings.Port, host.DefaultPort)
 		options.RuntimeEndpoint = cmp.Or(options.RuntimeEndpoint, options.Settings.RuntimeEndpoint)
+		options.Settings.PodLogsDir = cmp.Or(options.Settings.PodLogsDir, podLogsDir(options.DataDir))
 		if err := options.Validate(); err != nil {
 			return usageError{fmt.Errorf("%w: run 'setpoint agent --help'", err)}
 		}
@@ -123,6 +124,14 @@ func newAgent() *cobra.Command {
 		return host.Run(cmd.Context(), options)
 	}
 	return withSources(cmd)
+}
+
+// podLogsDir is where the machine's own node has the logs of pods; "": one with a data directory of its own has them there.
+func podLogsDir(dataDir string) string {
+	if filepath.Clean(dataDir) == setpoint.DefaultDataDir {
+		return host.MachinePodLogs
+	}
+	return ""
 }
 
 // ofCluster is what nodes know of their cluster.

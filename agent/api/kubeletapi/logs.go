@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/setpoint-io/setpoint/agent/runtime/observed"
-	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
@@ -58,7 +56,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 
 // send sends the lines, in the turn of the pod's namespace. The error is why there were none.
 func (s *server) send(w http.ResponseWriter, r *http.Request, run *observed.Container, opts *criLogs.LogOptions) error {
-	path := s.logPath(r, run)
+	path := s.Dirs.LogFile(run)
 	turn := &look{ctx: r.Context(), turns: s.looks, holder: shares.Namespace(r.PathValue("namespace"))}
 	out := &gathered{w: w, outside: turn.outside}
 	defer out.Close()
@@ -137,18 +135,6 @@ func waitingReason(pod *corev1.Pod, name string) string {
 		}
 	}
 	return "ContainerCreating"
-}
-
-// logPath is where the runtime says the log is, or where it was told to write.
-func (s *server) logPath(r *http.Request, run *observed.Container) string {
-	if filepath.IsAbs(run.LogPath) {
-		return run.LogPath
-	}
-	uid := run.Labels[observed.LabelPodUID]
-	return filepath.Join(
-		s.Dirs.Logs(r.PathValue("namespace"), r.PathValue("pod"), uid),
-		podconfig.LogPath(run.ContainerName(), run.RestartCount()),
-	)
 }
 
 // logOptions parses the query of a log request, the fields of PodLogOptions.

@@ -3,6 +3,7 @@ package podstest
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -137,7 +138,7 @@ func (r *Runtime) CreateContainer(
 	_ context.Context,
 	sandbox string,
 	cfg *runtimeapi.ContainerConfig,
-	_ *runtimeapi.PodSandboxConfig,
+	sandboxConfig *runtimeapi.PodSandboxConfig,
 ) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,8 @@ func (r *Runtime) CreateContainer(
 		}
 	}
 	c := &container{sandbox: sandbox, config: cfg}
-	c.Id, c.Metadata, c.Labels, c.Annotations, c.LogPath = r.id("container"), cfg.Metadata, cfg.Labels, cfg.Annotations, cfg.LogPath
+	c.Id, c.Metadata, c.Labels, c.Annotations = r.id("container"), cfg.Metadata, cfg.Labels, cfg.Annotations
+	c.LogPath = filepath.Join(sandboxConfig.GetLogDirectory(), cfg.LogPath)
 	c.Image, c.ImageRef, c.CreatedAt = &runtimeapi.ImageSpec{Image: cfg.Image.UserSpecifiedImage}, cfg.Image.Image, time.Now().UnixNano()
 	c.Resources = &runtimeapi.ContainerResources{Linux: cfg.GetLinux().GetResources()}
 	r.containers[c.Id] = c

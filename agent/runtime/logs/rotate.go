@@ -38,7 +38,10 @@ type Config struct {
 	FilesMax int
 	// LookEvery is the pause between two looks at all logs.
 	LookEvery time.Duration
-	Logger    *slog.Logger
+	// Links are kept to the logs of running containers, and to those of others below Root while they are there.
+	Links  Links
+	Root   string
+	Logger *slog.Logger
 }
 
 // Rotate looks at the logs of running containers until ctx ends.
@@ -55,7 +58,7 @@ func Rotate(ctx context.Context, cfg Config) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	newRotator(cfg, time.Now()).run(ctx)
+	newRotator(cfg, time.Now().Add(-cfg.LookEvery)).run(ctx) // links may be missing
 }
 
 // rotator is one running Rotate.
@@ -112,13 +115,14 @@ func (r *rotator) rotateAll(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	all := map[string]string{}
+	all, links := map[string]string{}, error(nil)
 	for _, item := range list {
 		if resp, err := r.Runtime.ContainerStatus(ctx, item.Id, false); err == nil { // else it ended meanwhile
 			all[item.Id] = resp.GetStatus().GetLogPath()
+			links = errors.Join(links, r.Links.Add(resp.GetStatus()))
 		}
 	}
-	return r.rotateSome(ctx, all, now)
+	return errors.Join(links, r.Links.Prune(r.Root), r.rotateSome(ctx, all, now))
 }
 
 // rotateSome looks at each, whatever became of the others.

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -15,11 +14,14 @@ import (
 )
 
 // Dirs says where a node keeps the files of its pods.
-type Dirs struct{ Root string }
+type Dirs struct {
+	Root string
+	// LogsRoot is where the pods' logs are; "": in a folder of Root.
+	LogsRoot string
+}
 
 const (
 	podsDir   = "pods"
-	logsDir   = "logs"
 	accessDir = "image-access"
 	localDir  = "local-volumes"
 	// pluginsDir and registryDir are where plugins have their sockets, upstream's names.
@@ -39,7 +41,7 @@ func (d Dirs) Pods() string { return filepath.Join(d.Root, podsDir) }
 
 // All are the folders below Root; each is closed to other users by itself.
 func (d Dirs) All() []string {
-	return []string{d.Pods(), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp(), d.LocalVolumes(), d.Plugins(), d.PluginRegistry(),
+	return []string{d.Pods(), d.ownLogs(), d.ImageAccess(), d.Seccomp(), d.LocalVolumes(), d.Plugins(), d.PluginRegistry(),
 		d.DevicePlugins(), d.PodResources(), d.PodsAPI()}
 }
 
@@ -76,16 +78,6 @@ func (d Dirs) Seccomp() string { return filepath.Join(d.Root, seccompDir) }
 // Pod is the directory of everything but logs of one pod.
 func (d Dirs) Pod(pod *corev1.Pod) string { return filepath.Join(d.Pods(), string(pod.UID)) }
 
-// Logs is the directory of a pod's logs, named as upstream's.
-func (d Dirs) Logs(namespace, name, uid string) string {
-	return filepath.Join(d.Root, logsDir, strings.Join([]string{namespace, name, uid}, "_"))
-}
-
-// PodLogs is Logs of pod.
-func (d Dirs) PodLogs(pod *corev1.Pod) string {
-	return d.Logs(pod.Namespace, pod.Name, string(pod.UID))
-}
-
 // Container is the directory of one container's own files.
 func (d Dirs) Container(pod *corev1.Pod, name string) string {
 	return filepath.Join(d.Pod(pod), "containers", name)
@@ -94,11 +86,6 @@ func (d Dirs) Container(pod *corev1.Pod, name string) string {
 // TerminationLog is the host's side of the termination message of one incarnation.
 func (d Dirs) TerminationLog(pod *corev1.Pod, name string, attempt int) string {
 	return filepath.Join(d.Container(pod, name), "termination-"+strconv.Itoa(attempt))
-}
-
-// LogPath is where the runtime writes, relative to the sandbox's log directory.
-func LogPath(container string, attempt int) string {
-	return filepath.Join(container, strconv.Itoa(attempt)+".log")
 }
 
 // Sandbox is the configuration of the pod's attempt-th sandbox; users are nil if the pod has the host's. The error is about the pod's spec.

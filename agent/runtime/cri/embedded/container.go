@@ -102,8 +102,8 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 		return nil, err
 	}
 	record := containerRecord{
-		ID: newID(), Volumes: volumes, SandboxID: s.id, Config: encoded, ImageID: image.ID, Layers: image.Layers, CreatedAt: time.Now(),
-		StopSignal: stopSignalOf(config, image), Process: *process, FileLabel: labels.Files,
+		ID: newID(containerIDBytes), Volumes: volumes, SandboxID: s.id, Config: encoded, ImageID: image.ID, Layers: image.Layers,
+		CreatedAt: time.Now(), StopSignal: stopSignalOf(config, image), Process: *process, FileLabel: labels.Files,
 	}
 	record.CgroupPath = s.record.CgroupPath + "/" + record.ID
 	if config.GetLogPath() != "" && s.config.GetLogDirectory() != "" {

@@ -91,7 +91,7 @@ func TestADamagedContainerRecordCostsOneContainer(t *testing.T) {
 func TestDamagedRecordsAreFew(t *testing.T) {
 	r := newRuntime(t)
 	for range damagedMax + 5 {
-		dir := filepath.Join(r.sandboxesDir(), newID())
+		dir := filepath.Join(r.sandboxesDir(), newID(sandboxIDBytes))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 // kubeletGroup makes the group of a pod as a kubelet does.
 func kubeletGroup(t *testing.T) (path string, group *cgroup.Group) {
 	t.Helper()
-	root := "/kubelet-test-" + newID()[:8]
+	root := "/kubelet-test-" + newID(sandboxIDBytes)[:8]
 	path = root + "/burstable/podx"
 	group, err := cgroup.Open(path)
 	if err == nil {

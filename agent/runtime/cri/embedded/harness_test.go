@@ -29,7 +29,7 @@ func testConfig(t testing.TB) Config {
 		t.Skip("needs root: namespaces, mounts and cgroups")
 	}
 	config := Config{
-		DataDir: t.TempDir(), NodeName: "test-" + newID()[:8], Bridge: "sptest0", PodCIDR: netip.MustParsePrefix("10.199.7.0/24"),
+		DataDir: t.TempDir(), NodeName: "test-" + newID(sandboxIDBytes)[:8], Bridge: "sptest0", PodCIDR: netip.MustParsePrefix("10.199.7.0/24"),
 		ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"),
 		Logger:      slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

@@ -20,7 +20,11 @@ import (
 
 const (
 	recordName = "record.json"
-	idBytes    = 16
+	// sandboxIDBytes leave room in the paths of sockets.
+	sandboxIDBytes = 16
+	// containerIDBytes are as many as those of containerd, CRI-O and Docker: collectors of logs and metrics, such as Fluent Bit and
+	// Filebeat, know containers by 64 hexadecimal digits in names of files and control groups.
+	containerIDBytes = 32
 )
 
 // sandboxRecord is what a later process needs to know of a sandbox.
@@ -62,8 +66,8 @@ type containerRecord struct {
 	Exit      *shim.Exit
 }
 
-func newID() string {
-	id := make([]byte, idBytes)
+func newID(bytes int) string {
+	id := make([]byte, bytes)
 	_, _ = rand.Read(id) // never fails, by its documentation
 	return hex.EncodeToString(id)
 }

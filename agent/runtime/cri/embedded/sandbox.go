@@ -74,7 +74,7 @@ func (r *Runtime) newSandbox(config *runtimeapi.PodSandboxConfig, handler string
 	if err != nil {
 		return nil, err
 	}
-	id := newID()
+	id := newID(sandboxIDBytes)
 	record := sandboxRecord{
 		ID: id, Config: encoded, Handler: handler, CreatedAt: time.Now(), CgroupPath: r.podCgroup(id, config),
 	}

@@ -1,7 +1,6 @@
 package leftovers
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,14 +27,16 @@ import (
 // groupSettleTime is how long an empty group of a pod may be one that an agent is about to fill.
 const groupSettleTime = 10 * time.Second
 
-// isID fits the ids that the runtime makes.
+// isID fits the ids that the runtime gives to pods.
 var isID = regexp.MustCompile("^[0-9a-f]{32}$")
 
 // Pod is one that runs, or has run, without an agent: of a data directory whose agent has ended.
 type Pod struct {
 	ID string
 	// Name is "namespace/name"; the ID if its record is gone.
-	Name  string
+	Name string
+	// Logs is the folder of its logs; "" if its record is gone.
+	Logs  string
 	group []string
 	shim  machine.Process // 0: none
 }
@@ -139,20 +140,22 @@ func (l *search) byRecords() error {
 			continue
 		}
 		pod := l.pod(entry.Name())
-		pod.Name = cmp.Or(nameIn(filepath.Join(l.dataDir, "sandboxes", entry.Name(), "record.json")), pod.Name)
+		if config := configIn(filepath.Join(l.dataDir, "sandboxes", entry.Name(), "record.json")); config != nil {
+			pod.Name, pod.Logs = config.GetMetadata().GetNamespace()+"/"+config.GetMetadata().GetName(), config.GetLogDirectory()
+		}
 	}
 	return err
 }
 
-// nameIn is the name in a record of the runtime, "" if it is damaged.
-func nameIn(path string) string {
+// configIn is the configuration in a record of the runtime, nil if it is damaged.
+func configIn(path string) *runtimeapi.PodSandboxConfig {
 	var record struct{ Config []byte }
 	var config runtimeapi.PodSandboxConfig
 	text, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(text, &record) != nil || proto.Unmarshal(record.Config, &config) != nil {
-		return ""
+		return nil
 	}
-	return config.GetMetadata().GetNamespace() + "/" + config.GetMetadata().GetName()
+	return &config
 }
 
 func (l *search) byShims() error {
