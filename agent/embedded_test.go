@@ -218,7 +218,7 @@ func TestALifeInRealContainers(t *testing.T) {
 	if body := m.get("http://" + p.Status.PodIP + ":8080/"); !strings.Contains(body, "web") || !strings.Contains(body, "v1") {
 		t.Errorf("the pod says %q", body)
 	}
-	if logs := m.get(m.url + "/containerLogs/default/web/c"); logs == "" {
+	if !until(func() bool { return m.get(m.url+"/containerLogs/default/web/c") != "" }) { // it answers probes before it writes
 		t.Error("no logs")
 	}
 	if resp, err := http.Get("http://" + p.Status.PodIP + ":8080/exit?code=3"); err == nil {

@@ -126,9 +126,13 @@ func newAgent() *cobra.Command {
 	return withSources(cmd)
 }
 
+// kubeletDir is where programs for nodes look for a kubelet's sockets and volumes.
+const kubeletDir = "/var/lib/kubelet"
+
 // podLogsDir is where the machine's own node has the logs of pods; "": one with a data directory of its own has them there.
 func podLogsDir(dataDir string) string {
-	if filepath.Clean(dataDir) == setpoint.DefaultDataDir {
+	switch filepath.Clean(dataDir) {
+	case setpoint.DefaultDataDir, kubeletDir:
 		return host.MachinePodLogs
 	}
 	return ""
