@@ -32,7 +32,7 @@ func (s *Server) runLoops(ctx context.Context) {
 		Custom: api.custom, Aggregation: api.aggregation, Offered: api.offered, FrontProxy: api.frontProxy,
 		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.alive(),
 		Cluster: s.config.Cluster, Port: DefaultPort, APIOnly: s.config.APIOnly, Loops: s.config.Loops,
-		Also:       []func(context.Context) error{api.quota.Keep, api.rotations.Lead, api.atRest.Rewrite, api.typeChecker.Run},
+		Also:       s.loopsOfAPI(),
 		ServerPods: s.serverPods(), Parts: s.termParts(),
 		Numbers: api.numbers, Pace: s.config.Pace, Clock: s.config.Clock, Logger: s.config.Logger, Fatal: s.config.Fatal,
 	}
@@ -42,6 +42,16 @@ func (s *Server) runLoops(ctx context.Context) {
 			s.config.Fatal(err)
 		}
 	})
+}
+
+// loopsOfAPI are what the API does while this server leads. The counting of quotas whose limits are new is, upstream, a control loop beside
+// the API server, so that it is left out with those; the first write that is charged counts then.
+func (s *Server) loopsOfAPI() []func(context.Context) error {
+	run := []func(context.Context) error{s.api.rotations.Lead, s.api.atRest.Rewrite, s.api.typeChecker.Run}
+	if !s.config.APIOnly {
+		run = append(run, s.api.quota.Keep)
+	}
+	return run
 }
 
 // Informers are those of this server's loops, with the store's own objects, which nobody may change. They run as long as the server does.

@@ -2,6 +2,7 @@ package setpointtest_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/setpointtest"
 )
@@ -78,6 +81,39 @@ func TestAPIOnly(t *testing.T) {
 	if err != nil || len(pods.Items) != 1 {
 		t.Errorf("%d pods, %v", len(pods.Items), err)
 	}
+}
+
+// TestAPIOnlyLeavesUsageOfQuotas to who plays the control loop that counts it, as envtest does. What is charged is counted still.
+func TestAPIOnlyLeavesUsageOfQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := setpointtest.Start(t, setpointtest.Config{Loops: setpointtest.APIOnly})
+		quota := func(secrets int) string {
+			return fmt.Sprintf("{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {secrets: %d}}}", secrets)
+		}
+		used := func() string {
+			said, _, _ := unstructured.NestedString(c.Get("resourcequota/q").Object, "status", "used", "secrets")
+			return said
+		}
+		c.Apply(quota(9))
+		c.Wait()
+		if got := used(); got != "" {
+			t.Errorf("somebody counted %s", got)
+		}
+		_, err := c.Kubernetes().CoreV1().ResourceQuotas("default").Patch(t.Context(), "q", types.MergePatchType,
+			[]byte(`{"status":{"hard":{"secrets":"9"},"used":{"secrets":"5"}}}`), metav1.PatchOptions{}, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Apply(quota(8))
+		c.Wait()
+		if got := used(); got != "5" {
+			t.Errorf("after other limits %s are used", got)
+		}
+		c.Apply("{apiVersion: v1, kind: Secret, metadata: {name: charged}}")
+		if got := used(); got != "1" {
+			t.Errorf("the charge counted %s", got)
+		}
+	})
 }
 
 // TestDataDir: what one test wrote, the next one finds.

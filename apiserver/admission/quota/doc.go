@@ -8,7 +8,8 @@
 // upstream in one thing: a pod counts until it is gone or has ended, even past its grace period.
 //
 // The usage of a quota that is new, or whose limits changed, is counted by the first write that charges it,
-// from the transaction's own view, or by Keep, which package server runs on the leader. The creation of a quota
+// from the transaction's own view, or by Keep, which package server runs on the leader unless it runs no control
+// loops: upstream that counting is one, and tests of what acts on the API play it. The creation of a quota
 // writes its namespace anew, so that a creation that was decided before there was a quota is decided again. A
 // deletion decided in those milliseconds may be missed; Keep counts everything once in a while. Custom
 // resources count from the creation of the quota on: those before it are not seen.
