@@ -25,12 +25,13 @@ func fetch(ctx context.Context, r recipe, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
 	for _, folder := range append([]string{"."}, r.nested...) {
-		if err := lay(ctx, path.Join(r.module, folder)+"@"+r.version, filepath.Join(dir, folder)); err != nil {
+		if err := lay(ctx, path.Join(r.module, folder)+"@"+r.version, ".", filepath.Join(dir, folder)); err != nil {
 			return err
 		}
 	}
-	for folder, module := range r.beside {
-		if err := lay(ctx, module, filepath.Join(dir, folder)); err != nil {
+	for folder, source := range r.beside {
+		module, within := moduleAndFolder(source)
+		if err := lay(ctx, module, within, filepath.Join(dir, folder)); err != nil {
 			return err
 		}
 	}
@@ -56,13 +57,20 @@ func raise(ctx context.Context, r recipe, dir string) error {
 	return nil
 }
 
-// lay copies a module at a version into a folder.
-func lay(ctx context.Context, module, folder string) error {
+// moduleAndFolder splits "MODULE@VERSION/FOLDER", or "MODULE@VERSION", which is the module's root.
+func moduleAndFolder(source string) (module, folder string) {
+	at := strings.LastIndex(source, "@")
+	version, folder, _ := strings.Cut(source[at+1:], "/")
+	return source[:at+1] + version, path.Clean(folder)
+}
+
+// lay copies a folder within a module at a version into a folder.
+func lay(ctx context.Context, module, within, folder string) error {
 	cached, err := download(ctx, module)
 	if err != nil {
 		return err
 	}
-	return os.CopyFS(folder, os.DirFS(cached))
+	return os.CopyFS(folder, os.DirFS(filepath.Join(cached, within)))
 }
 
 // download returns the folder in the module cache.

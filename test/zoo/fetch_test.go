@@ -33,22 +33,25 @@ func TestNestedModulesComeIntoTheirFolders(t *testing.T) {
 	}
 }
 
-// TestModulesBesideComeIntoTheirFolders: of any name, at a version of their own.
+// TestModulesBesideComeIntoTheirFolders: of any name, at a version of their own; or one folder of them.
 func TestModulesBesideComeIntoTheirFolders(t *testing.T) {
 	proxy := t.TempDir()
 	publish(t, proxy, "example.com/m", "m.go")
 	publish(t, proxy, "example.com/other", "crds.go")
+	publish(t, proxy, "example.com/folders", "config/crd/crd.yaml")
 	t.Setenv("GOPROXY", "file://"+proxy)
 	t.Setenv("GOSUMDB", "off")
 	t.Setenv("GOMODCACHE", t.TempDir())
 	t.Setenv("GOFLAGS", "-modcacherw")
 
-	r := recipe{module: "example.com/m", version: "v1.0.0", beside: map[string]string{"build/other": "example.com/other@v1.0.0"}}
+	r := recipe{module: "example.com/m", version: "v1.0.0", beside: map[string]string{
+		"build/other": "example.com/other@v1.0.0", "build/crds": "example.com/folders@v1.0.0/config/crd",
+	}}
 	module := filepath.Join(t.TempDir(), "module")
 	if err := fetch(t.Context(), r, module); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"m.go", "build/other/crds.go"} {
+	for _, file := range []string{"m.go", "build/other/crds.go", "build/crds/crd.yaml"} {
 		if _, err := os.Stat(filepath.Join(module, file)); err != nil {
 			t.Error(err)
 		}

@@ -20,7 +20,7 @@ type recipe struct {
 	name            string            // as make zoo and the table call it
 	module, version string            // what the module proxy is asked for
 	nested          []string          // folders of modules within it, of its version, that its go.mod replaces by these folders
-	beside          map[string]string // folders of the module that it does not come with, and whose module at which version fills them
+	beside          map[string]string // folders that it does not come with, and what fills them: MODULE@VERSION, or MODULE@VERSION/FOLDER
 	raised          []string          // modules at versions above those that its go.mod asks for, so that suites share what is compiled
 	packages        []string          // below the module; "." is the module's root
 	tags            string            // build tags of its tests, separated by commas
