@@ -69,6 +69,17 @@ func (d difference) reason() string {
 	return d.Reason
 }
 
+// explain gives the row's differences the reasons that its recipe has by now: a suite may take half an hour, and its reason be found later.
+func (r result) explain(recipes []recipe) {
+	of := slices.IndexFunc(recipes, func(known recipe) bool { return known.name == r.Name && known.version == r.Version })
+	if of < 0 {
+		return
+	}
+	for i, d := range r.Differences {
+		r.Differences[i].Reason = recipes[of].reasons[d.Spec]
+	}
+}
+
 // merge puts the rows into the file, in place of those of the same name, in the order of names, and makes the page of all
 // rows. A row of one side does not replace one of both of the same version. Two at once: one waits for the other.
 func merge(file, pageFile string, rows []result) error {
@@ -92,6 +103,9 @@ func merge(file, pageFile string, rows []result) error {
 		all = append(all, row)
 	}
 	slices.SortFunc(all, func(a, b result) int { return strings.Compare(a.Name, b.Name) })
+	for _, row := range all {
+		row.explain(recipes)
+	}
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err

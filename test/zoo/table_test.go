@@ -54,6 +54,17 @@ func TestMergeReplacesARow(t *testing.T) {
 	}
 }
 
+// TestReasonsThatAreFoundLater: the row of the same version has them without another run.
+func TestReasonsThatAreFoundLater(t *testing.T) {
+	known := []recipe{{name: "a", version: "v2", reasons: map[string]string{"p: s": "chance"}}}
+	for version, want := range map[string]string{"v2": "chance", "v1": "old"} {
+		row := result{Name: "a", Version: version, Differences: []difference{{Spec: "p: s", Reason: "old"}}}
+		if row.explain(known); row.Differences[0].Reason != want {
+			t.Errorf("%s: %+v", version, row.Differences)
+		}
+	}
+}
+
 // TestARowOfOneSideReplacesNoneOfBoth: of the same version, if that one ran.
 func TestARowOfOneSideReplacesNoneOfBoth(t *testing.T) {
 	alone := result{Name: "a", Version: "v2", Alone: true}
