@@ -6,7 +6,7 @@
 // The two folders are what KUBEBUILDER_ASSETS names. Each suite is a recipe of a few lines in recipes.go: a module at a
 // version, taken by the Go module proxy when it runs, and the packages whose tests want an API server. Nothing of
 // theirs is in the repository. A package's tests are compiled once, and the same program runs on both sides, one after
-// the other. Compiling is what takes long, so a recipe may raise Kubernetes's libraries to a patch release that other
+// the other. Compiling is what takes long, so a recipe may raise Kubernetes's libraries to a release that other
 // suites have too, with what is below them (raised.go). Only what passes on upstream's counts. Without -upstream that
 // side is left out, and the row says so; it does not take the place of one that has both.
 //

@@ -18,8 +18,19 @@ var libraries = []string{
 	"sigs.k8s.io/structured-merge-diff/v6@v6.4.2",
 }
 
-// raisedTo returns the libraries, and Kubernetes's and controller-runtime's at patch releases.
-func raisedTo(kubernetes, controllerRuntime string) []string {
+// ofSchemas are those of the libraries that Kubernetes 1.33 and older cannot be compiled with: they have the types of
+// structured-merge-diff v6 and of another module of YAML.
+var ofSchemas = []string{"github.com/google/gnostic-models@", "k8s.io/kube-openapi@", "sigs.k8s.io/structured-merge-diff/"}
+
+// olderLibraries are the libraries without those of schemas, of which Kubernetes asks for its own versions.
+func olderLibraries() []string {
+	return slices.DeleteFunc(slices.Clone(libraries), func(module string) bool {
+		return slices.ContainsFunc(ofSchemas, func(name string) bool { return strings.HasPrefix(module, name) })
+	})
+}
+
+// raisedTo returns the libraries, and Kubernetes's and controller-runtime's at releases.
+func raisedTo(libraries []string, kubernetes, controllerRuntime string) []string {
 	raised := append(slices.Clone(libraries), "sigs.k8s.io/controller-runtime@"+controllerRuntime)
 	for _, name := range []string{"api", "apiextensions-apiserver", "apimachinery", "apiserver", "client-go", "component-base"} {
 		raised = append(raised, "k8s.io/"+name+"@"+kubernetes)
@@ -27,11 +38,12 @@ func raisedTo(kubernetes, controllerRuntime string) []string {
 	return raised
 }
 
-// The patch releases that suites share.
+// The releases that suites share.
 var (
-	kubernetes134 = raisedTo("v0.34.5", "v0.22.4")
-	kubernetes136 = raisedTo("v0.36.4", "v0.24.1")
-	kubernetes137 = raisedTo("v0.37.2", "v0.25.2")
+	kubernetes133 = raisedTo(olderLibraries(), "v0.33.13", "v0.20.4")
+	kubernetes134 = raisedTo(libraries, "v0.34.5", "v0.22.4")
+	kubernetes136 = raisedTo(libraries, "v0.36.4", "v0.24.1")
+	kubernetes137 = raisedTo(libraries, "v0.37.2", "v0.25.2")
 )
 
 const clientLibrary = "k8s.io/client-go@"

@@ -15,7 +15,7 @@ the place of [etcd and kube-apiserver](go-test.md), and on upstream's kube-apise
 The page is made by the command from ` + "`test/zoo/results.json`" + `; a suite that has not run has no counts. Times are of whatever the machine
 did beside it, and hold the suite's own waiting; the two sides ran one after the other. Where upstream's side says "not run" it was left
 out (` + "`ALONE=1`" + `), and what does not skip itself here counts. Where a version of k8s.io's libraries stands below, the suite was compiled with
-that patch release and not with the older one that its ` + "`go.mod`" + ` asks for, and with newer versions of what is below them, so that suites
+that release and not with the older one that its ` + "`go.mod`" + ` asks for, and with newer versions of what is below them, so that suites
 share what is compiled.
 `
 
