@@ -12,11 +12,16 @@ const (
 	// before it collects. Go's default of as much as is live makes a server with few
 	// objects collect many times a second under load.
 	gcHeadroomBytes = 192 << 20
-	// gcPercentMin and Max bound the garbage in percent of what is live: with a large
-	// heap it is Go's default, and an idle server stays small.
-	gcPercentMin, gcPercentMax = 100, 300
-	// gcPercentStep is the least change worth stopping the world for a moment.
-	gcPercentStep = 20
+	// gcScannedTimes is how much garbage there may be for each byte that a collection has to look through. What has no
+	// pointers, such as stored values and long texts, costs a collection next to nothing, so it earns no garbage.
+	gcScannedTimes = 2
+	// gcPercentLarge is the most garbage in percent of what is live where that is more than gcHeadroomBytes, which is
+	// Go's default; gcPercentMax is the most of a small heap, so that an idle server stays small.
+	gcPercentLarge, gcPercentMax = 100, 300
+	// gcPercentMin is for a heap that is nearly all values: allocations during a collection need some room.
+	gcPercentMin = 10
+	// gcStepPart of the present percentage is the least change worth stopping the world for a moment.
+	gcStepPart = 5
 )
 
 // GC sets the garbage collector's percentage after each collection for the
@@ -25,7 +30,7 @@ func GC() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	pacer := &gcPacer{percent: gcPercentMin, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	pacer := &gcPacer{percent: gcPercentLarge, heap: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}}
 	pacer.collected()
 }
 
@@ -43,21 +48,24 @@ func AgentGC() {
 
 type gcPacer struct {
 	percent int
-	live    []metrics.Sample
+	heap    []metrics.Sample
 }
 
 // collected runs after each collection: the pacer is garbage until it returns.
 func (p *gcPacer) collected() {
-	metrics.Read(p.live)
-	percent := gcPercent(p.live[0].Value.Uint64())
-	if percent >= p.percent+gcPercentStep || percent <= p.percent-gcPercentStep {
+	metrics.Read(p.heap)
+	percent := gcPercent(p.heap[0].Value.Uint64(), p.heap[1].Value.Uint64())
+	if change := max(percent-p.percent, p.percent-percent); change*gcStepPart >= p.percent {
 		debug.SetGCPercent(percent)
 		p.percent = percent
 	}
 	runtime.SetFinalizer(p, (*gcPacer).collected)
 }
 
-// gcPercent is the headroom in percent of the live heap.
-func gcPercent(liveBytes uint64) int {
-	return int(min(max(gcHeadroomBytes*100/max(liveBytes, 1), gcPercentMin), gcPercentMax))
+// gcPercent is the garbage that a heap may hold, in percent of its live bytes, of which a collection looks through those scanned.
+func gcPercent(liveBytes, scannedBytes uint64) int {
+	live := max(liveBytes, 1)
+	headroom := min(gcHeadroomBytes*100/live, gcPercentMax)
+	earned := min(scannedBytes*gcScannedTimes*100/live, gcPercentLarge)
+	return int(max(headroom, earned, gcPercentMin))
 }
