@@ -14,24 +14,17 @@ import (
 )
 
 // Cached is a decoded object shared by all readers, with its encodings: each
-// content type is encoded once, however many watchers ask for it.
+// content type is encoded once, however many watchers ask for it, as long as
+// there is room for it: see encodingsKept.
 type Cached struct {
 	object resource.Object
-	// encodings begins a list that only grows, at its front: a map for each object
-	// would be larger than many objects, and the few that there are soon searched.
+	// encodings begins a list that grows at its front until all of it is forgotten: a map for
+	// each object would be larger than many objects, and the few that there are soon searched.
 	encodings atomic.Pointer[encoding]
 
 	mu sync.Mutex
 	// views are what tables of a dynamic kind make of it, by version.
 	views map[string]view
-}
-
-type encoding struct {
-	id    runtime.Identifier
-	next  *encoding
-	once  sync.Once
-	bytes []byte
-	err   error
 }
 
 var (
@@ -57,22 +50,6 @@ func (c *Cached) CacheEncode(id runtime.Identifier, encode func(runtime.Object, 
 	}
 	_, err = w.Write(text)
 	return err
-}
-
-// encodingFor returns the encoding of that name, perhaps one that nobody has made yet.
-func (c *Cached) encodingFor(id runtime.Identifier) *encoding {
-	for {
-		first := c.encodings.Load()
-		for e := first; e != nil; e = e.next {
-			if e.id == id {
-				return e
-			}
-		}
-		fresh := &encoding{id: id, next: first}
-		if c.encodings.CompareAndSwap(first, fresh) {
-			return fresh
-		}
-	}
 }
 
 // GetObject implements runtime.CacheableObject.

@@ -19,8 +19,12 @@ const (
 	protobufItem runtime.Identifier = "list item, protobuf"
 )
 
-// listBufferBytes is how much of a list is handed to the connection at once.
-const listBufferBytes = 64 << 10
+const (
+	// listBufferBytes is how much of a list is handed to the connection at once.
+	listBufferBytes = 64 << 10
+	// listHeldBytes is how much of a protobuf list is held in memory while it is written: 20,000 pods.
+	listHeldBytes = 32 << 20
+)
 
 // Tags of the protobuf fields that enclose a list's items. Every list of the API
 // has its metadata in field 1 and its items in field 2.
@@ -102,28 +106,51 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 	if err := envelope.Unmarshal(header); err != nil {
 		return fmt.Errorf("envelope of an empty list: %w", err)
 	}
-	texts, size := make([][]byte, len(l.Items)), len(envelope.Raw)
-	for i, item := range l.Items {
-		text, err := item.protobuf()
-		if err != nil {
-			return err
-		}
-		texts[i] = text
-		size += tagBytes + protowire.SizeVarint(uint64(len(text))) + len(text)
+	held, itemsBytes, err := l.protobufItems()
+	if err != nil {
+		return err
 	}
 	typeMeta, err := envelope.TypeMeta.Marshal()
 	if err != nil {
 		return err
 	}
 	writeField(w, tagTypeMeta, typeMeta)
-	writeHeader(w, tagRaw, size)
+	writeHeader(w, tagRaw, len(envelope.Raw)+itemsBytes)
 	_, _ = w.Write(envelope.Raw)
-	for _, text := range texts {
+	for _, text := range held {
+		writeField(w, tagItems, text)
+	}
+	for _, item := range l.Items[len(held):] {
+		text, err := item.protobuf()
+		if err != nil {
+			return err
+		}
 		writeField(w, tagItems, text)
 	}
 	writeField(w, tagContentEncoding, []byte(envelope.ContentEncoding))
 	writeField(w, tagContentType, []byte(envelope.ContentType))
 	return nil
+}
+
+// protobufItems returns the encodings of the first items, up to listHeldBytes, and what all items take with their headers. A list
+// says how long it is before its items: those of a large one are only counted first, and encoded when they are written.
+func (l *List) protobufItems() (held [][]byte, itemsBytes int, err error) {
+	heldBytes := 0
+	for _, item := range l.Items {
+		size := 0
+		if heldBytes < listHeldBytes {
+			text, err := item.protobuf()
+			if err != nil {
+				return nil, 0, err
+			}
+			held, size = append(held, text), len(text)
+			heldBytes += size
+		} else if size, err = item.protobufBytes(); err != nil {
+			return nil, 0, err
+		}
+		itemsBytes += tagBytes + protowire.SizeVarint(uint64(size)) + size
+	}
+	return held, itemsBytes, nil
 }
 
 // tagBytes is the length of each of the tags above.
@@ -139,21 +166,37 @@ func writeField(w *bufio.Writer, tag byte, content []byte) {
 	_, _ = w.Write(content)
 }
 
+// protobufMessage is an object that has a protobuf form.
+type protobufMessage interface {
+	Marshal() ([]byte, error)
+	Size() int
+}
+
+func (c *Cached) message() (protobufMessage, error) {
+	m, ok := c.object.(protobufMessage)
+	if !ok {
+		return nil, fmt.Errorf("storage: %T has no protobuf form", c.object)
+	}
+	return m, nil
+}
+
 func (c *Cached) protobuf() ([]byte, error) {
 	return c.encoded(protobufItem, func() ([]byte, error) {
-		m, ok := c.object.(interface{ Marshal() ([]byte, error) })
-		if !ok {
-			return nil, fmt.Errorf("storage: %T has no protobuf form", c.object)
+		m, err := c.message()
+		if err != nil {
+			return nil, err
 		}
 		return m.Marshal()
 	})
 }
 
-// encoded returns one encoding of the object, made by whoever asks first.
-func (c *Cached) encoded(id runtime.Identifier, encode func() ([]byte, error)) ([]byte, error) {
-	e := c.encodingFor(id)
-	e.once.Do(func() { e.bytes, e.err = encode() })
-	return e.bytes, e.err
+// protobufBytes is how long that encoding is.
+func (c *Cached) protobufBytes() (int, error) {
+	m, err := c.message()
+	if err != nil {
+		return 0, err
+	}
+	return m.Size(), nil
 }
 
 // GetObject implements runtime.CacheableObject.
