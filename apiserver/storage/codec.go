@@ -71,6 +71,9 @@ func (c codec) decode(kind *resource.Any, r *record.Record) (*Cached, error) {
 		return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.ModRevision, err)
 	}
 	obj.SetResourceVersion(formatRevision(r.ModRevision))
+	if len(r.Value) > 0 && r.Value[0] == command.EncodingProtobuf { // not encrypted: nobody keeps what it was decrypted to
+		shareTexts(obj, r.Value)
+	}
 	cached := r.SetMemo(&Cached{object: obj}).(*Cached)
 	c.shared.remember(cached)
 	return cached, nil
