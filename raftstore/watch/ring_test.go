@@ -85,6 +85,17 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
+// TestKeysThatBeginWithASlash, as those of all objects do, lie in the same folders before and after the watch began.
+func TestKeysThatBeginWithASlash(t *testing.T) {
+	ring := watch.NewRing(0)
+	ring.Append([]watch.Event{put(1, "/core/pods/x/a", 0)})
+	all, pods, others := mustWatch(t, ring, "/", 0), mustWatch(t, ring, "/core/pods/", 0), mustWatch(t, ring, "/apps/", 0)
+	ring.Append([]watch.Event{put(2, "/core/pods/x/b", 0), put(3, "/apps/x/c", 0)})
+	wantNext(t, all, 1, 2, 3)
+	wantNext(t, pods, 1, 2)
+	wantNext(t, others, 3)
+}
+
 func TestStart(t *testing.T) {
 	ring := watch.NewRing(10 * 200)
 	ring.Append(puts(1, 100, "a"))
@@ -137,6 +148,28 @@ func TestNewestEventStaysHoweverLarge(t *testing.T) {
 	if compacted, _ := ring.Bounds(); compacted != 1 {
 		t.Errorf("compacted %d, want 1", compacted)
 	}
+}
+
+// TestARingIsFullToTheByte: what takes as much as the limit stays, and one more event evicts one, also after a Reset.
+func TestARingIsFullToTheByte(t *testing.T) {
+	one := put(1, "a", 10)
+	ring := watch.NewRing(3 * one.Bytes())
+	wantCompacted := func(want uint64) {
+		t.Helper()
+		if compacted, _ := ring.Bounds(); compacted != want {
+			t.Errorf("compacted %d, want %d", compacted, want)
+		}
+	}
+	for revision := range uint64(3) {
+		ring.Append([]watch.Event{put(revision+1, "a", 10)})
+	}
+	wantCompacted(0)
+	ring.Append([]watch.Event{put(4, "a", 10)})
+	wantCompacted(1)
+	ring.Reset(1, []watch.Event{put(2, "a", 10), put(3, "a", 10), put(4, "a", 10)}, 4)
+	wantCompacted(1)
+	ring.Append([]watch.Event{put(5, "a", 10)})
+	wantCompacted(2)
 }
 
 func TestReset(t *testing.T) {
@@ -218,6 +251,22 @@ func TestSinceAndTail(t *testing.T) {
 	}
 	if events, err := ring.Since(9); events != nil || err != nil {
 		t.Errorf("since the end: %v, %v", events, err)
+	}
+	if diff := cmp.Diff(revisions(puts(1, 9, "a")), revisions(ring.Tail(1<<40))); diff != "" {
+		t.Errorf("tail of all: %s", diff)
+	}
+}
+
+// TestSinceTheEdge: all after the revision that was compacted last is there, and nobody is told that there is nothing before it.
+func TestSinceTheEdge(t *testing.T) {
+	ring := watch.NewRing(1) // the newest event alone stays
+	ring.Append(puts(1, 9, "a"))
+	events, err := ring.Since(8)
+	if diff := cmp.Diff([]uint64{9}, revisions(events)); diff != "" || err != nil {
+		t.Errorf("since the edge: %v %s", err, diff)
+	}
+	if events, err := ring.Since(7); !errors.Is(err, watch.ErrCompacted) || events != nil {
+		t.Errorf("since before it: %v, %v", revisions(events), err)
 	}
 }
 

@@ -167,3 +167,15 @@ func benchmarkFanOut(b *testing.B, n int, prefix string) {
 	cancel()
 	wg.Wait()
 }
+
+// TestOneMoreThanABatch is what the next call returns.
+func TestOneMoreThanABatch(t *testing.T) {
+	ring := watch.NewRing(0)
+	w := mustWatch(t, ring, "", 0)
+	ring.Append(puts(1, watch.MaxBatch+1, "a"))
+	wantNext(t, w, revisions(puts(1, watch.MaxBatch, "a"))...)
+	if got := w.Progress(); got != watch.MaxBatch {
+		t.Errorf("progress %d with one event left", got)
+	}
+	wantNext(t, w, watch.MaxBatch+1)
+}
