@@ -1,7 +1,7 @@
 // The lines in which the control loops say what they do, as `kubectl logs` of their pods shows them.
 
 import { Refused, ask, server } from './api.js';
-import { attend, setLive, setTrouble } from './streams.js';
+import { attend, leaveOut, setLive, setTrouble } from './streams.js';
 
 const waitFirst = 500, waitLongest = 15_000; // milliseconds
 const tail = 400, tailAgain = 2_000; // lines of before: at first, and after the log was left
@@ -44,7 +44,7 @@ export function followActions(log, take) {
     run(log, take, stop.signal);
     return () => stop.abort();
   });
-  return () => { end(); setTrouble(log.part, ''); };
+  return () => { end(); leaveOut(log.part); };
 }
 
 async function run(log, take, signal) {

@@ -15,7 +15,7 @@ function sentence(status, text) {
   try { message = JSON.parse(text).message || message; } catch { /* it is a sentence already */ }
   switch (status) {
     case 0: return "'setpoint ui' does not answer. If it has ended, start it again and open the new address";
-    case 401: return `the servers do not accept the credentials any more: renew the kubeconfig, and this page goes on. ${message}`;
+    case 401: return 'the servers do not accept the credentials any more: renew the kubeconfig, and this page goes on';
     case 404: return message || 'there is no such thing';
     default: return message || `the answer was ${status}`;
   }

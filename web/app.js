@@ -1,7 +1,7 @@
 // The frame of the page: which view is shown, the field that finds objects, the keys, and what is wrong with the connection.
 
 import { clusterView } from './cluster.js';
-import { el, say, setText } from './dom.js';
+import { clock, el, say, setText } from './dom.js';
 import { forget, kindOf, link } from './kinds.js';
 import { loopsView } from './loops.js';
 import { objectView } from './object.js';
@@ -52,10 +52,17 @@ document.getElementById('find').addEventListener('submit', async (event) => {
 query.addEventListener('input', () => query.setCustomValidity(''));
 
 function paintConnection() {
-  const texts = [...new Set(troubles.values())];
+  const texts = [...new Set([...troubles.values()].map((t) => t.text))];
   connection.className = texts.length ? 'trouble' : live ? '' : 'waiting';
   const well = live ? 'connected' : 'connecting…';
   setText(connection, texts.length ? `${texts.join('. ')}. Trying again…` : well);
+  document.querySelectorAll('[data-of]').forEach(markOld);
+}
+
+// markOld has a part of the page say since when it is not kept as the cluster is, if it is not.
+function markOld(part) {
+  const olds = part.dataset.of.split(' ').map((name) => troubles.get(name)?.old).filter(Boolean);
+  if (olds.length) part.dataset.old = `as it was at ${clock(Math.min(...olds))}: nothing newer is known`; else delete part.dataset.old;
 }
 
 document.addEventListener('keydown', (event) => {

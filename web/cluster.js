@@ -24,8 +24,8 @@ export function clusterView(main) {
   });
   const slider = newSlider((past, reading) => { Object.assign(view, { past, reading }); main.classList.toggle('past', !!past); draw(); });
   show(main,
-    el('section', { 'aria-label': 'Servers' }, servers, verdict, clock),
-    el('section', { className: 'fill', 'aria-label': 'Nodes and pods' }, slider.element, legend, grid.element, line));
+    el('section', { 'aria-label': 'Servers', 'data-of': 'servers' }, servers, verdict, clock),
+    el('section', { className: 'fill', 'aria-label': 'Nodes and pods', 'data-of': 'nodes pods' }, slider.element, legend, grid.element, line));
   view.nodes = follow('nodes', '/api/v1/nodes', draw);
   view.pods = follow('pods', '/api/v1/pods', draw);
   const paint = () => { if (view.report) paintServers(servers, clock, view.report, offered(paint)); };
@@ -67,9 +67,9 @@ function paintServers(parent, clock, report, takes) {
     }))));
 }
 
-function serverRow({ name, status, error }, leader, newest) {
+function serverRow({ name, status, error, refused }, leader, newest) {
   const head = el('th', { scope: 'row' }, name);
-  if (!status) return el('tr', { className: 'trouble' }, head, el('td', { colspan: columns.length - 1 }, `does not answer: ${error}`));
+  if (!status) return el('tr', { className: 'trouble' }, head, el('td', { colspan: columns.length - 1 }, `${refused ? 'is not told' : 'does not answer'}: ${error}`));
   const role = name === leader ? 'leader' : 'follower';
   const cells = [role, status.term, status.applied, newest - status.applied, status.revision, mebibytes(status.logBytes),
     mebibytes(status.freeBytes) + (status.lowSpace ? ' (low)' : ''), `${(status.syncP99Nanoseconds / 1e6).toFixed(1)} ms`];

@@ -28,9 +28,9 @@ export function loopsView(main) {
     type: 'search', id: 'filter', placeholder: 'default/web', spellcheck: false, oninput: () => { view.text = filter.value; draw(); },
   });
   show(main,
-    el('section', { 'aria-label': 'Loops', className: 'half scroll' }, view.head, table(
+    el('section', { 'aria-label': 'Loops', className: 'half scroll', 'data-of': 'loops' }, view.head, table(
       columns, view.loops)),
-    el('section', { 'aria-label': 'Acts', className: 'half scroll' },
+    el('section', { 'aria-label': 'Acts', className: 'half scroll', 'data-of': parts.join(' ') },
       el('div', { className: 'bar' }, el('label', { for: 'filter' }, 'Only acts with'), filter, pause, view.count),
       table(['Time', 'Loop', 'About', 'Wanted', 'Observed', 'Difference', 'Act', 'Took', 'Because of'], view.acts)));
   const take = (report) => { setLive('loops'); takeReport(view, report, draw); };

@@ -4,7 +4,7 @@ import { askHistory, askWhy, getJSON, server } from './api.js';
 import { ago, clock, el, show, showAgain } from './dom.js';
 import { kindOf, link, listPath } from './kinds.js';
 import { forget, offered, partButtons } from './lessons.js';
-import { every, follow, setLive, setTrouble } from './streams.js';
+import { every, follow, leaveOut, setLive, setTrouble } from './streams.js';
 
 // refreshInterval is the least time between two readings, however often the object changes; without an answer it doubles up to waitLongest.
 const refreshInterval = 1_000, waitLongest = 15_000, versionInterval = 5_000; // milliseconds
@@ -25,7 +25,7 @@ export function objectView(main, [resource, namespace, name]) {
   };
   show(main, el('section', {}, el('h2', {}, `${resource}/${name}`), el('p', {}, 'reading…')));
   attempt(view, resource);
-  return { end() { view.ended = true; clearTimeout(view.timer); forget(view.offerChanged); view.table?.stop(); setTrouble('object', ''); }, keys: {} };
+  return { end() { view.ended = true; clearTimeout(view.timer); forget(view.offerChanged); view.table?.stop(); leaveOut('object'); leaveOut('reading'); }, keys: {} };
 }
 
 // usageView asks for the version, to know whether somebody answers.
@@ -61,7 +61,7 @@ async function begin(view, word) {
   setLive('object');
   if (view.kind.namespaced && !view.namespace) view.namespace = 'default';
   view.parts = { head: el('section'), lessons: el('p'), owners: el('section'), conditions: el('section'), why: el('section'), history: el('section') };
-  show(view.main, el('div', { className: 'scroll fill' }, Object.values(view.parts)));
+  show(view.main, el('div', { className: 'scroll fill', 'data-of': 'object reading' }, Object.values(view.parts)));
   lessons(view);
   refresh(view);
   if (view.kind.resource === 'secrets' && !view.kind.group) return; // the door shows none
@@ -93,19 +93,32 @@ async function refresh(view) {
     readObject(view),
   ]);
   view.reading = false;
-  if (passing.some(Boolean)) view.again = !!longer(view); else view.wait = refreshInterval;
-  if (view.again && !view.ended) later(view);
+  if (view.ended) return;
+  readEnded(view, passing.find(Boolean));
+  if (view.again) later(view);
 }
 
-// section shows what is answered, or why there is no answer. It returns whether to ask again.
+// readEnded says what has failed and may go well the next time, which is later each time.
+function readEnded(view, trouble) {
+  if (trouble) {
+    setTrouble('reading', trouble);
+    view.again = !!longer(view);
+    return;
+  }
+  setLive('reading');
+  view.wait = refreshInterval;
+}
+
+// section shows what is answered, or why there is no answer, unless there was one before and will be one again. It returns what has
+// failed and may go well the next time.
 async function section(parent, title, asking, content) {
   try {
     const answer = await asking;
     showAgain(parent, el('h3', {}, title), content(answer));
-    return false;
+    return '';
   } catch (err) {
-    showAgain(parent, el('h3', {}, title), problem(err));
-    return isPassing(err);
+    if (!isPassing(err) || !parent.hasChildNodes()) showAgain(parent, el('h3', {}, title), problem(err));
+    return isPassing(err) ? err.message : '';
   }
 }
 
@@ -118,12 +131,13 @@ async function readObject(view) {
     showAgain(parts.conditions, el('h3', {}, 'Conditions'), conditions(object.status?.conditions));
     const owners = await ownersOf(object, namespace);
     showAgain(parts.owners, el('h3', {}, 'Owners'), owners);
-    return false;
+    return '';
   } catch (err) {
+    if (isPassing(err) && parts.head.hasChildNodes()) return err.message;
     show(parts.head, title, problem(err));
     show(parts.conditions);
     show(parts.owners);
-    return isPassing(err);
+    return isPassing(err) ? err.message : '';
   }
 }
 

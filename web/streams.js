@@ -1,18 +1,21 @@
 // The page's side of worker.js: tables that are kept as the cluster is. A page that nobody looks at follows nothing: a browser has few
 // connections, and the cluster other things to do.
 
+import { now } from './dom.js';
+
 const worker = new Worker('worker.js', { type: 'module' });
 const tables = new Map();
 const hiddenMax = 5_000; // milliseconds until a hidden page leaves
 const waitLongest = 15_000;
 let nextID = 1;
 
-// troubles is what keeps the page from following, by the name of what it follows; listeners hear of changes.
+// troubles is what keeps the page from following, by the name of what it follows: { text, old }. What the page shows of that is from before
+// the trouble if a server has told of it: old is when the trouble began, or null. listeners hear of changes.
 export const troubles = new Map();
-const listeners = new Set();
+const listeners = new Set(), told = new Set();
 export function onTrouble(listener) { listeners.add(listener); }
 export function setTrouble(name, text) {
-  if (text) troubles.set(name, text); else troubles.delete(name);
+  if (text) troubles.set(name, { text, old: told.has(name) ? troubles.get(name)?.old ?? now() : null }); else troubles.delete(name);
   listeners.forEach((l) => l());
 }
 
@@ -20,6 +23,13 @@ export function setTrouble(name, text) {
 export let live = false;
 export function setLive(name) {
   live = true;
+  told.add(name);
+  setTrouble(name, '');
+}
+
+// leaveOut has the page speak no more of what it no longer shows.
+export function leaveOut(name) {
+  told.delete(name);
   setTrouble(name, '');
 }
 
@@ -58,7 +68,7 @@ export function follow(kind, path, changed, selector) {
     worker.postMessage({ id, kind, path, selector });
     return () => worker.postMessage({ id, stop: true });
   });
-  table.stop = () => { tables.delete(id); end(); setTrouble(kind, ''); };
+  table.stop = () => { tables.delete(id); end(); leaveOut(kind); };
   return table;
 }
 
@@ -100,5 +110,5 @@ export function every(interval, name, ask, take) {
     timer = setTimeout(turn, wait);
   };
   turn();
-  return () => { ended = true; clearTimeout(timer); setTrouble(name, ''); };
+  return () => { ended = true; clearTimeout(timer); leaveOut(name); };
 }

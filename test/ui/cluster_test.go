@@ -25,6 +25,9 @@ type cluster struct {
 	kubeconfig string
 	page       string
 	stop       func()
+
+	// advance lets time pass for a cluster with a clock of its own.
+	advance func(by string)
 }
 
 // startCluster starts the binary that $SETPOINT names, twice; both processes end with the test.
@@ -102,6 +105,10 @@ func ownTime(t *testing.T) *cluster {
 		text, err := io.ReadAll(answer)
 		return errors.Join(err, os.WriteFile(c.kubeconfig, text, 0o600))
 	})
+	c.advance = func(by string) {
+		t.Helper()
+		answered(t, test, "POST", "/clusters/"+made.Cluster+"/advance/"+by, "", func(io.Reader) error { return nil })
+	}
 	c.page, _ = c.start(regexp.MustCompile(`^ +(http://\S+)`), "ui", "--kubeconfig", c.kubeconfig)
 	return c
 }

@@ -36,6 +36,8 @@ func TestWhyNoAnswer(t *testing.T) {
 		{dial(&net.DNSError{Err: "no such host", Name: "server-1"}), "unknown host server-1"},
 		{post(context.DeadlineExceeded), "no answer within 3s"},
 		{post(x509.UnknownAuthorityError{}), "its certificate is not trusted"},
+		{&admin.Refusal{StatusCode: http.StatusUnauthorized}, "it does not accept the credentials"},
+		{&admin.Refusal{StatusCode: http.StatusForbidden}, "for administrators alone"},
 		{post(fmt.Errorf("read: %w", errors.New("connection reset by peer"))), "connection reset by peer"},
 	} {
 		if got := whyNoAnswer(c.err); got != c.want {
@@ -67,6 +69,7 @@ func TestVerdict(t *testing.T) {
 	ending.Status.Certificates = []trust.Expiry{{Kind: trust.KindServer, Name: "a", Expires: now.Add(time.Hour)}}
 	stuck := up("a", "a", 1, "a")
 	stuck.Status.Held = []rotation.Held{{Kind: rotation.Serving}, {Kind: rotation.AccountKey, Problem: "no space left"}}
+	unauthorized, forbidden := Server{Name: "a", Refused: http.StatusUnauthorized}, Server{Name: "a", Refused: http.StatusForbidden}
 	late, inTime := up("a", "a", 1, "a"), up("a", "a", 1, "a")
 	late.Status.Backups = &backups.State{Due: now.Add(-time.Hour), Last: now.Add(-25 * time.Hour).UTC()}
 	inTime.Status.Backups = &backups.State{Due: now.Add(-time.Minute)}
@@ -91,6 +94,8 @@ func TestVerdict(t *testing.T) {
 		{[]Server{late}, "! a: no backup since 2001-09-08T00:46:40Z: see its log"},
 		{[]Server{inTime}, "the server is up"},
 		{[]Server{down("a")}, "! no server answers: nothing can be read or written by these addresses"},
+		{[]Server{unauthorized, down("b")}, "! the servers do not accept the credentials: renew the kubeconfig"},
+		{[]Server{forbidden, down("b")}, "! the servers tell administrators alone how they are"},
 	} {
 		got := judge(newest(c.servers), c.servers, now)
 		text := got.Text

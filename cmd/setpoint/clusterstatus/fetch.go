@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,13 +33,24 @@ type Server struct {
 	Name   string              `json:"name"`
 	Error  string              `json:"error,omitempty"`
 	Status *admin.ServerStatus `json:"status,omitempty"`
+	// Refused is the code with which it refuses to tell its status: 401 without credentials that it accepts, 403 to whom may not know.
+	Refused int `json:"refused,omitempty"`
 	// address is host:port at which it was asked.
 	address string
 }
 
-// Silent reports whether no server answers.
+// Silent reports whether no server tells its status.
 func (r *Report) Silent() bool {
 	return !slices.ContainsFunc(r.Servers, func(s Server) bool { return s.Status != nil })
+}
+
+// Unauthorized reports whether no server tells its status, and one or more because they do not accept the credentials.
+func (r *Report) Unauthorized() bool {
+	return r.Silent() && anyRefuses(r.Servers, http.StatusUnauthorized)
+}
+
+func anyRefuses(servers []Server, code int) bool {
+	return slices.ContainsFunc(servers, func(s Server) bool { return s.Refused == code })
 }
 
 // Fetch asks the servers of a kubeconfig's contexts, and then the members of which they tell and that were not among these.
@@ -146,7 +158,7 @@ func fetch(ctx context.Context, name string, config *rest.Config) Server {
 	}
 	status, err := admin.FetchStatus(ctx, config)
 	if err != nil {
-		report.Error = whyNoAnswer(err)
+		report.Error, report.Refused = whyNoAnswer(err), refusalOf(err)
 		return report
 	}
 	report.Status = status

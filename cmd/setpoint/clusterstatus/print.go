@@ -24,7 +24,7 @@ func (r *Report) Print(w io.Writer) error {
 	var any *admin.ServerStatus
 	for _, s := range servers {
 		if s.Status == nil {
-			fmt.Fprintf(t, "%s\tunreachable: %s\n", s.Name, s.Error)
+			fmt.Fprintf(t, "%s\t%s: %s\n", s.Name, s.noStatus(), s.Error)
 			continue
 		}
 		any = s.Status
@@ -44,6 +44,14 @@ func (r *Report) Print(w io.Writer) error {
 	printExpiry(w, servers, time.Now())
 	_, err := fmt.Fprintf(w, "\n%s\n", r.Verdict.Text)
 	return err
+}
+
+// noStatus says in a word why there is no status.
+func (s *Server) noStatus() string {
+	if s.Refused != 0 {
+		return "not told"
+	}
+	return "unreachable"
 }
 
 // printExpiry warns of certificates that end soon. Servers and nodes renew their own and the administrator's long before, so something

@@ -2,6 +2,7 @@ package clusterstatus
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +17,15 @@ type Verdict struct {
 	PersonNeeded bool `json:"personNeeded"`
 }
 
-// judge looks at the servers with the members that best tells of; best is nil if no server answers.
+// judge looks at the servers with the members that best tells of; best is nil if no server tells its status.
 func judge(best *admin.ServerStatus, servers []Server, now time.Time) Verdict {
-	if best == nil {
+	switch {
+	case best != nil:
+	case anyRefuses(servers, http.StatusUnauthorized):
+		return Verdict{"the servers do not accept the credentials: renew the kubeconfig", true}
+	case anyRefuses(servers, http.StatusForbidden):
+		return Verdict{"the servers tell administrators alone how they are", true}
+	default:
 		return Verdict{"no server answers: nothing can be read or written by these addresses", true}
 	}
 	problems := slices.Concat(availability(best, servers), troubles(servers, now))

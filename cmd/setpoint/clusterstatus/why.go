@@ -6,11 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"syscall"
 	"time"
 
 	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
+	"github.com/setpoint-io/setpoint/server/admin"
 )
+
+// refusalOf is 401 or 403 if an error says that a server answers and refuses to tell its status, otherwise 0. One that ends the connection
+// because the certificate has expired does not accept the credentials.
+func refusalOf(err error) int {
+	if _, expired := errors.AsType[kubeconfig.ExpiredError](err); expired {
+		return http.StatusUnauthorized
+	}
+	refused, ok := errors.AsType[*admin.Refusal](err)
+	if ok && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden) {
+		return refused.StatusCode
+	}
+	return 0
+}
 
 // whyNoAnswer is what kept a server from answering, in a few words.
 func whyNoAnswer(err error) string {
@@ -19,6 +34,10 @@ func whyNoAnswer(err error) string {
 	switch expired, ok := errors.AsType[kubeconfig.ExpiredError](err); {
 	case ok:
 		return "your certificate expired on " + expired.End.Format(time.DateOnly)
+	case refusalOf(err) == http.StatusUnauthorized:
+		return "it does not accept the credentials"
+	case refusalOf(err) == http.StatusForbidden:
+		return "for administrators alone"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -115,18 +115,25 @@ func plainly(r *http.Response) error {
 	return nil
 }
 
-// noAnswer tells that no server can be reached.
+// noAnswer tells that no server can be reached, or none with a certificate that has expired.
 func noAnswer(w http.ResponseWriter, _ *http.Request, err error) {
-	http.Error(w, err.Error(), http.StatusBadGateway)
+	http.Error(w, err.Error(), statusOf(err))
 }
 
-// tellServers tells how the servers are, as `setpoint cluster status -o json` does.
+// tellServers tells how the servers are, as `setpoint cluster status -o json` does. Servers that do not accept the credentials answer, so
+// the page goes on showing how they were.
 func (d *door) tellServers(w http.ResponseWriter, r *http.Request) {
 	configs, err := d.servers.configs()
 	if len(configs) == 0 {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
+	report := clusterstatus.Fetch(r.Context(), configs)
+	if report.Unauthorized() {
+		d.servers.stay("", true)
+		http.Error(w, report.Verdict.Text, http.StatusUnauthorized)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(clusterstatus.Fetch(r.Context(), configs)) // the browser is gone if this fails
+	_ = json.NewEncoder(w).Encode(report) // the browser is gone if this fails
 }

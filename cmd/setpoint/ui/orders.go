@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
 
@@ -64,7 +66,9 @@ func (o *orders) serve(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	answer, err := o.carryOut(r.Context(), path, body)
 	if err != nil {
-		http.Error(w, err.Error(), statusOf(err))
+		code := statusOf(err)
+		o.servers.stay("", code == http.StatusUnauthorized)
+		http.Error(w, err.Error(), code)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -128,6 +132,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &refused):
 		return refused.StatusCode
+	case apierrors.IsUnauthorized(err), errors.As(err, new(kubeconfig.ExpiredError)):
+		return http.StatusUnauthorized
 	case errors.Is(err, errAsking):
 		return http.StatusTooManyRequests
 	}

@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/web"
 )
@@ -374,6 +375,35 @@ func TestCredentialsThatEnded(t *testing.T) {
 	asked("Bearer old")
 	c.code, failure = http.StatusOK, nil
 	asked("Bearer new")
+}
+
+// TestEndedCredentialsAreSaid to the page with one code, whatever it asks, and each time have the kubeconfig read again.
+func TestEndedCredentialsAreSaid(t *testing.T) {
+	refuses := newCluster(t)
+	refuses.code = http.StatusUnauthorized
+	expired := roundTripper(func(*http.Request) (*http.Response, error) { return nil, kubeconfig.ExpiredError{} })
+	for name, config := range map[string]*rest.Config{
+		"a token":       {Host: refuses.URL, BearerToken: "token"},
+		"a certificate": {Host: refuses.URL, WrapTransport: func(http.RoundTripper) http.RoundTripper { return expired }},
+	} {
+		loads := 0
+		s := newServers(func() ([]Server, error) { loads++; return []Server{{"s", config}}, nil })
+		if err := s.read(); err != nil {
+			t.Fatal(err)
+		}
+		door := newDoor(secret, s, nil)
+		for i, r := range []*http.Request{
+			newRequest("GET", "/SECRET/servers", ""), newRequest("GET", "/SECRET/server/version", ""), newRequest("POST", "/SECRET/lesson", "{}"),
+		} {
+			r.Header.Set("Origin", "http://127.0.0.1:8700")
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			s.asOf = s.asOf.Add(-rereadInterval)
+			if door.ServeHTTP(w, r); w.Code != http.StatusUnauthorized || loads != i+1 || !s.stale {
+				t.Errorf("%s: %s: %d %s; the kubeconfig was read %d times, and is read again: %v", name, r.URL.Path, w.Code, w.Body, loads, s.stale)
+			}
+		}
+	}
 }
 
 // TestARefusalHoldsNothing: a request whose body has no end is answered, and its connection ended, before it was let in.
