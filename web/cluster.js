@@ -45,9 +45,10 @@ function paintLegend(legend, nodes, pods) {
   for (const pod of pods.values()) counts[pod.state] = (counts[pod.state] ?? 0) + 1;
   const ready = [...nodes.values()].filter((n) => n.ready).length;
   if (legend.children.length === 0) {
-    legend.append(el('li'), ...Object.keys(states).map((state) => el('li', {}, el('span', { className: `cell ${state}` }), el('span'))));
+    legend.append(el('li'), ...Object.keys(states).map((state) => el('li', {}, el('span', { className: `cell ${state}` }), el('span'))), el('li'));
   }
   setText(legend.children[0], `${ready} of ${nodes.size} nodes ready, ${pods.size} pods:`);
+  setText(legend.lastChild, pods.left ? `${pods.left.toLocaleString('en')} changes were left out: newer ones of the same pods came at once` : '');
   Object.entries(states).forEach(([state, words], i) => setText(legend.children[i + 1].lastChild, `${counts[state] ?? 0} ${words}`));
 }
 

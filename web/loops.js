@@ -8,7 +8,7 @@ import { forget, loopButtons, offered } from './lessons.js';
 import { every, setLive, setTrouble } from './streams.js';
 
 const reportInterval = 2_000; // milliseconds
-const loopsInterval = 500; // milliseconds between two drawings of the loops
+const loopsInterval = 500, actsInterval = 250; // milliseconds between two drawings
 const keptMax = 2_000, shownMax = 150; // actions
 const columns = ['Loop', 'Wanted', 'Observed', 'Difference', 'Act', 'When', 'Waiting', 'Working', 'Passes/s', 'Idle/s', 'Writes/min', 'Failing', 'Held'];
 const parts = ['kube-controller-manager', 'kube-scheduler'];
@@ -16,23 +16,23 @@ const parts = ['kube-controller-manager', 'kube-scheduler'];
 export function loopsView(main) {
   const view = {
     lines: [], missed: 0, last: new Map(), report: null, before: null, chosen: '', text: '', paused: null, leader: '', ends: [],
-    logs: new Map(), held: false, drawnAt: 0, timer: null,
+    logs: new Map(), held: false, loopsDue: 0, actsDue: 0, timer: null,
     loops: el('tbody'), acts: el('tbody'), head: el('p', { className: 'detail' }, 'asking which server acts…'), count: el('span'),
   };
   const draw = everyFrame(() => paint(view, draw));
   const stopHolding = hold(view, draw);
-  view.loops.addEventListener('click', (event) => choose(view, event.target.closest('button[data-loop]'), draw));
-  view.again = () => { view.drawnAt = 0; draw(); };
-  const pause = el('button', { type: 'button', 'aria-keyshortcuts': 'p', onclick: () => togglePause(view, pause, draw) }, 'Hold still');
+  view.loops.addEventListener('click', (event) => choose(view, event.target.closest('button[data-loop]')));
+  view.again = () => { view.loopsDue = view.actsDue = 0; draw(); };
+  const pause = el('button', { type: 'button', 'aria-keyshortcuts': 'p', onclick: () => togglePause(view, pause) }, 'Hold still');
   const filter = el('input', {
-    type: 'search', id: 'filter', placeholder: 'default/web', spellcheck: false, oninput: () => { view.text = filter.value; draw(); },
+    type: 'search', id: 'filter', placeholder: 'default/web', spellcheck: false, oninput: () => { view.text = filter.value; view.again(); },
   });
   show(main,
     el('section', { 'aria-label': 'Loops', className: 'half scroll', 'data-of': 'loops' }, view.head, table(
       columns, view.loops)),
     el('section', { 'aria-label': 'Acts', className: 'half scroll', 'data-of': parts.join(' ') },
       el('div', { className: 'bar' }, el('label', { for: 'filter' }, 'Only acts with'), filter, pause, view.count),
-      table(['Time', 'Loop', 'About', 'Wanted', 'Observed', 'Difference', 'Act', 'Took', 'Because of'], view.acts)));
+      el('div', { className: 'acts' }, table(['Time', 'Loop', 'About', 'Wanted', 'Observed', 'Difference', 'Act', 'Took', 'Because of'], view.acts))));
   const take = (report) => { setLive('loops'); takeReport(view, report, draw); };
   const end = every(reportInterval, 'loops', askLoops, take);
   view.ask = () => askLoops().then(take, () => {}); // what is wrong is said at the next turn
@@ -51,27 +51,26 @@ function hold(view, draw) {
   return () => listening.abort();
 }
 
-// paint draws acts each time, and the loops now and then: nobody can read nor hit what moves with each act.
+// paint draws acts and loops now and then: nobody can read nor hit what moves with each act, and drawing each has no time for anything else.
 function paint(view, draw) {
   digest(view);
   if (view.held || view.ended) return; // after its end nothing is asked or heard any more
-  paintActs(view);
-  const rest = view.drawnAt + loopsInterval - performance.now();
+  const now = performance.now();
+  if (view.actsDue <= now) { view.actsDue = now + actsInterval; paintActs(view); }
+  if (view.loopsDue <= now) { view.loopsDue = now + loopsInterval; paintLoops(view); }
   clearTimeout(view.timer);
-  if (rest > 0) { view.timer = setTimeout(draw, rest); return; }
-  view.drawnAt = performance.now();
-  paintLoops(view);
+  view.timer = setTimeout(draw, Math.min(view.actsDue, view.loopsDue) - now);
 }
 
-function choose(view, button, draw) {
+function choose(view, button) {
   if (!button) return;
   const [loop] = button.dataset.loop.split('/');
   view.chosen = view.chosen === loop ? '' : loop;
-  view.drawnAt = 0;
-  draw();
+  view.again();
 }
 
-const table = (columns, body) => el('table', {}, el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col' }, c)))), body);
+const numbers = new Set(['Waiting', 'Working', 'Passes/s', 'Idle/s', 'Writes/min', 'Failing', 'Took']);
+const table = (columns, body) => el('table', {}, el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col', className: numbers.has(c) ? 'number' : '' }, c)))), body);
 
 // takeReport notes the loops' numbers, and follows the logs of the server on which they act.
 function takeReport(view, report, draw) {
@@ -113,7 +112,7 @@ function digest(view) {
   }
   if (view.fresh?.length) view.lines.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0)); // two logs are one list
   view.fresh = [];
-  if (view.lines.length > keptMax) view.lines.splice(0, view.lines.length - keptMax);
+  if (view.lines.length > keptMax) view.missed += view.lines.splice(0, view.lines.length - keptMax).length;
 }
 
 function paintLoops(view) {
@@ -166,8 +165,8 @@ function paintActs(view) {
   }
   const from = view.paused ?? view.lines;
   const fits = from.filter((a) => (!view.chosen || a.loop === view.chosen) && (!view.text || about(a).includes(view.text)));
-  setText(view.count, `${fits.length} acts${view.missed ? `, ${view.missed} more were too many to show` : ''}${view.paused ? ', held still' : ''}`);
   const shown = fits.slice(-shownMax).reverse();
+  setText(view.count, `${fits.length > shownMax ? `the newest ${shownMax} of ` : ''}${fits.length} acts${view.missed ? `; ${view.missed.toLocaleString('en')} more were left out` : ''}${view.paused ? ', held still' : ''}`);
   if (shown[0] === view.newest && shown.length === view.acts.children.length && shown.at(-1) === view.oldest) return;
   [view.newest, view.oldest] = [shown[0], shown.at(-1)];
   show(view.acts, shown.map(actRow));
@@ -175,11 +174,11 @@ function paintActs(view) {
 
 const about = (a) => a.note ?? [a.loop, a.object, a.done, a.because].join(' ');
 
-function togglePause(view, button, draw) {
+function togglePause(view, button) {
   view.paused = view.paused ? null : [...view.lines];
   setText(button, view.paused ? 'Go on' : 'Hold still');
   button.setAttribute('aria-pressed', String(!!view.paused));
-  draw();
+  view.again();
 }
 
 function actRow(a) {
@@ -187,7 +186,7 @@ function actRow(a) {
   time.title = `${clock(a.at)} here`;
   if (a.note) return el('tr', {}, time, el('td', { colspan: 8 }, a.note));
   return el('tr', { className: / refused: /.test(a.done) ? 'trouble' : '' }, time,
-    el('td', {}, a.loop), el('td', { className: 'short', title: a.object }, a.object), gap(a), el('td', { className: 'long', title: a.done }, a.done), el('td', { className: 'number' }, a.took ?? ''),
+    el('td', { className: 'short', title: a.loop }, a.loop), el('td', { className: 'short', title: a.object }, a.object), gap(a), el('td', { className: 'long', title: a.done }, a.done), el('td', { className: 'number' }, a.took ?? ''),
     el('td', { className: 'short' }, because(a.because)));
 }
 

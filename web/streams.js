@@ -60,9 +60,9 @@ document.addEventListener('visibilitychange', () => {
 });
 
 // follow keeps a table of a list; changed hears whenever it is another, with the keys that changed (null: all). It returns the table,
-// a Map from NAMESPACE/NAME, with the method stop.
+// a Map from NAMESPACE/NAME, with the method stop; left is how many changes it was not told of, because others of the same object came at once.
 export function follow(kind, path, changed, selector) {
-  const id = nextID++, table = Object.assign(new Map(), { kind, loaded: false, changed });
+  const id = nextID++, table = Object.assign(new Map(), { kind, loaded: false, left: 0, changed });
   tables.set(id, table);
   const end = attend(() => {
     worker.postMessage({ id, kind, path, selector });
@@ -86,6 +86,7 @@ worker.onmessage = ({ data }) => {
   for (const [key, value] of data.changes) {
     if (value) table.set(key, value); else table.delete(key);
   }
+  table.left = data.left;
   table.changed(data.changes.map(([key]) => key));
 };
 

@@ -1,5 +1,6 @@
 // Follows lists in a thread of its own: reads them, watches them, and sends what changed, at most once each flushEvery. A change that is
-// followed by another of the same object before that is left out, so a flood of events costs no more than one change of each object.
+// followed by another of the same object before that is left out and counted, so a flood of events costs no more than one change of each
+// object.
 
 import { Refused, ask, listAll, server } from './api.js';
 import { keyOf, slim } from './slim.js';
@@ -21,7 +22,7 @@ onmessage = ({ data }) => {
 async function follow({ id, kind, path, selector }, signal) {
   const query = selector ? { fieldSelector: selector } : {};
   const stream = {
-    id, kind, path, query, signal, changes: new Map(), version: '', listed: false,
+    id, kind, path, query, signal, changes: new Map(), left: 0, version: '', listed: false,
     expired: false, wait: waitFirst,
   };
   while (!signal.aborted) {
@@ -86,10 +87,12 @@ function take(stream, { type, object }) {
   [stream.version, stream.wait, stream.expired] = [object.metadata.resourceVersion, waitFirst, false];
   if (type === 'BOOKMARK') return;
   if (stream.changes.size === 0) setTimeout(() => flush(stream), flushEvery);
-  stream.changes.set(keyOf(object), type === 'DELETED' ? null : slim[stream.kind](object));
+  const key = keyOf(object);
+  if (stream.changes.has(key)) stream.left++;
+  stream.changes.set(key, type === 'DELETED' ? null : slim[stream.kind](object));
 }
 
 function flush(stream) {
-  if (!stream.signal.aborted && stream.changes.size) postMessage({ id: stream.id, changes: [...stream.changes] });
+  if (!stream.signal.aborted && stream.changes.size) postMessage({ id: stream.id, changes: [...stream.changes], left: stream.left });
   stream.changes.clear();
 }
