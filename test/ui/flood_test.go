@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -142,6 +143,8 @@ func TestAFlood(t *testing.T) {
 	writeKubeconfig(t, theirs, f.URL, "", "any")
 	c := &cluster{t: t, binary: os.Getenv("SETPOINT")}
 	p := c.pageOf(theirs)
+	p.sees(".legend", "5000 ready")
+	t.Log(p.pictures())
 	for _, view := range []struct {
 		name string
 		see  func(*testing.T, *flood, *page)
@@ -173,6 +176,27 @@ func floodOfActs(t *testing.T, f *flood, p *page) {
 	})
 	p.sees("[aria-label=Acts]", "default/the-last", "the newest 150 of 2000 acts")
 	p.eventually("150 rows", "document.querySelectorAll('[aria-label=Acts] tbody tr').length === 150")
+}
+
+// pictures says when the first picture of a page of 5,000 pods came, how large its files are, and how long pictures took while somebody
+// scrolled through all of it.
+func (p *page) pictures() (said string) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate(`(async () => {
+		const took = [], grid = document.querySelector('.grid');
+		for (let last = await new Promise(requestAnimationFrame); grid.scrollTop + grid.clientHeight < grid.scrollHeight;) {
+			grid.scrollTop += 40;
+			const now = await new Promise(requestAnimationFrame);
+			took.push(now - last);
+			last = now;
+		}
+		took.sort((a, b) => a - b);
+		const files = performance.getEntriesByType('resource').filter((r) => /[.](js|css|svg)$/.test(r.name)).reduce((n, r) => n + r.encodedBodySize, 0);
+		return 'first picture after ' + Math.round(performance.getEntriesByName('first-contentful-paint')[0].startTime) + ' ms, files of ' +
+			Math.round(files / 1024) + ' KiB; scrolled in ' + took.length + ' pictures, of ' + Math.round(took[took.length >> 1]) + ' ms in the median, ' +
+			Math.round(took.at(-1)) + ' ms at most';
+	})()`, &said, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	return said
 }
 
 // measures has the flood come while somebody does something, and logs how long the page's own thread was busy at a stretch, and how soon it
