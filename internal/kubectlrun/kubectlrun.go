@@ -27,7 +27,8 @@ type Kubectl struct {
 	Dir string
 }
 
-// Run runs kubectl with arguments, and returns what it printed on standard output and error, and how it failed.
+// Run runs kubectl with arguments, and returns what it printed on standard output and error. The error is a Failure if kubectl itself would
+// have exited.
 func (k *Kubectl) Run(ctx context.Context, args ...string) (out, errOut string, err error) {
 	var stdout, stderr bytes.Buffer
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}
@@ -37,7 +38,7 @@ func (k *Kubectl) Run(ctx context.Context, args ...string) (out, errOut string, 
 	}
 	running.Lock()
 	defer running.Unlock()
-	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(failure{message, code}) })
+	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(Failure{code, strings.TrimSpace(message)}) })
 	defer cmdutil.DefaultBehaviorOnFatal()
 	command := cmd.NewKubectlCommand(cmd.KubectlOptions{ConfigFlags: flags, IOStreams: streams})
 	command.SetArgs(args)
@@ -48,22 +49,22 @@ func (k *Kubectl) Run(ctx context.Context, args ...string) (out, errOut string, 
 	return stdout.String(), stderr.String(), err
 }
 
-// failure is how kubectl ends in place of exiting.
-type failure struct {
-	message string
-	code    int
+// Failure is how kubectl ends in place of exiting.
+type Failure struct {
+	Code int
+	// Message is the last that it says.
+	Message string
 }
 
-func (f failure) Error() string {
-	return fmt.Sprintf("exit code %d: %s", f.code, strings.TrimSpace(f.message))
-}
+// Error implements error.
+func (f Failure) Error() string { return fmt.Sprintf("exit code %d: %s", f.Code, f.Message) }
 
 // execute returns the failure with which kubectl would have exited.
 func execute(run func() error) (err error) {
 	defer func() {
 		switch end := recover().(type) {
 		case nil:
-		case failure:
+		case Failure:
 			err = end
 		default:
 			panic(end)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/drain"
 
 	"github.com/setpoint-io/setpoint/internal/kubectlrun"
@@ -93,14 +94,13 @@ func (a *act) apply(ctx context.Context) error {
 
 func (a *act) kubectl(ctx context.Context, args ...string) error {
 	run := kubectlrun.Kubectl{Config: a.fork.ClientConfig(adminUser()), Namespace: a.question.Namespace, Dir: a.fork.dir}
-	if _, errOut, err := run.Run(ctx, args...); err != nil {
-		if ctx.Err() != nil || !strings.HasPrefix(err.Error(), "exit code 1: ") {
-			return err
-		}
-		said := strings.TrimSpace(strings.Join([]string{errOut, strings.TrimPrefix(err.Error(), "exit code 1: ")}, "\n"))
-		return impossible("this is refused: " + strings.ReplaceAll(said, "\n", "; "))
+	_, errOut, err := run.Run(ctx, args...)
+	failure, failed := errors.AsType[kubectlrun.Failure](err)
+	if !failed || failure.Code != cmdutil.DefaultErrorExitCode || ctx.Err() != nil {
+		return err
 	}
-	return nil
+	said := strings.TrimSpace(errOut + "\n" + failure.Message)
+	return impossible("this is refused: " + strings.ReplaceAll(said, "\n", "; "))
 }
 
 func (a *act) node(ctx context.Context, name string) (*corev1.Node, error) {
