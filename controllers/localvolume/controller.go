@@ -32,7 +32,8 @@ func New(config Config) reconcile.Controller {
 	return reconcile.Controller{
 		Name: "local-volume-controller",
 		Reads: []reconcile.Read{
-			reconcile.PersistentVolumeClaims, reconcile.PersistentVolumes, reconcile.StorageClasses, reconcile.Nodes, csiNodes, capacities,
+			reconcile.PersistentVolumeClaims, reconcile.PersistentVolumes, reconcile.StorageClasses, reconcile.Nodes,
+			csiNodes, capacities.By(byNode),
 		},
 		Run: func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, config) },
 	}
@@ -58,7 +59,8 @@ func run(ctx context.Context, env *reconcile.Env, config Config) error {
 	c := &controller{
 		env: env, config: config, agents: config.Agents,
 		claims: reconcile.PersistentVolumeClaims.From(env), volumes: reconcile.PersistentVolumes.From(env),
-		classes: reconcile.StorageClasses.From(env), nodes: reconcile.Nodes.From(env), csiNodes: csiNodes.From(env), rooms: capacities.From(env),
+		classes: reconcile.StorageClasses.From(env), nodes: reconcile.Nodes.From(env),
+		csiNodes: csiNodes.From(env), rooms: capacities.By(byNode).From(env),
 	}
 	if c.agents == nil {
 		c.agents = proxied{env.Client}

@@ -76,7 +76,7 @@ func (c *controller) reconcileRoom(ctx context.Context, key reconcile.Key) (time
 	if err != nil {
 		return 0, err
 	}
-	mine, err := c.writtenRooms.List(func() ([]*storagev1.CSIStorageCapacity, error) { return c.roomsOf(node) })
+	mine, err := c.writtenRooms.List(func() ([]*storagev1.CSIStorageCapacity, error) { return c.rooms.ByIndex(byNode, node.Name) })
 	if err != nil {
 		return 0, err
 	}
@@ -87,12 +87,14 @@ func (c *controller) reconcileRoom(ctx context.Context, key reconcile.Key) (time
 	return 0, c.writeRooms(reconcile.WithCause(ctx, node), mine, wanted)
 }
 
-func (c *controller) roomsOf(node *corev1.Node) ([]*storagev1.CSIStorageCapacity, error) {
-	all, err := c.rooms.List(metav1.NamespaceSystem, labels.SelectorFromSet(labels.Set{managedBy: localvolume.Driver}))
-	return slices.DeleteFunc(all, func(r *storagev1.CSIStorageCapacity) bool {
-		return len(r.OwnerReferences) != 1 || r.OwnerReferences[0].Name != node.Name
-	}), err
-}
+// byNode files those that are ours under their node: each of a thousand has one, and all of them may change at once.
+var byNode = reconcile.Index{Name: "setpoint/room", Keys: func(o metav1.Object) []string {
+	owners := o.GetOwnerReferences()
+	if o.GetNamespace() != metav1.NamespaceSystem || o.GetLabels()[managedBy] != localvolume.Driver || len(owners) != 1 {
+		return nil
+	}
+	return []string{owners[0].Name}
+}}
 
 // roomsFor are what should be told of a node: the same for each class, since they share its disk.
 func roomsFor(node *corev1.Node, classes []*storagev1.StorageClass, free int64) (rooms []*storagev1.CSIStorageCapacity) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,13 +33,17 @@ func New(network podnetwork.Network) reconcile.Controller {
 	}
 }
 
-// controller is one term of the controller. Its one worker alone uses given.
+// controller is one term of the controller. Its one worker alone uses given, full and fullAt.
 type controller struct {
 	env     *reconcile.Env
 	network podnetwork.Network
 	nodes   reconcile.Cache[*corev1.Node]
 	// given are ranges written in this term, by node uid.
 	given map[string][]netip.Prefix
+	// full is that no range was free when freed was fullAt, which is so for all nodes until freed changes: it counts what may have freed one.
+	full   error
+	fullAt uint64
+	freed  atomic.Uint64
 }
 
 func run(ctx context.Context, env *reconcile.Env, network podnetwork.Network) error {
@@ -57,8 +62,11 @@ func run(ctx context.Context, env *reconcile.Env, network podnetwork.Network) er
 }
 
 // nodeChanged maps a node to itself, and a deleted one to those that wait for a
-// range.
-func (c *controller) nodeChanged(_, after metav1.Object) []reconcile.Key {
+// range. A node may also get another range than the one that was meant for it.
+func (c *controller) nodeChanged(before, after metav1.Object) []reconcile.Key {
+	if was, ok := before.(*corev1.Node); ok && (after == nil || was.Spec.PodCIDR != after.(*corev1.Node).Spec.PodCIDR) {
+		c.freed.Add(1)
+	}
 	if after != nil {
 		return []reconcile.Key{reconcile.KeyOf(after)}
 	}
@@ -83,17 +91,13 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if err != nil || node.Spec.PodCIDR != "" || node.DeletionTimestamp != nil {
 		return 0, err
 	}
-	nodes, err := c.nodes.List("", nil)
-	if err != nil {
-		return 0, err
-	}
-	ranges, ok := c.given[string(node.UID)]
-	if !ok {
-		ranges, err = c.choose(node, c.used(nodes))
-	}
+	ranges, err := c.rangesOf(node)
 	if errors.Is(err, ErrFull) {
 		c.env.Events.Eventf(node, corev1.EventTypeWarning, "CIDRNotAvailable", "Node %s has no pod address range: %v", node.Name, err)
 		return 0, reconcile.Terminal(err)
+	}
+	if err != nil {
+		return 0, err
 	}
 	next := node.DeepCopy()
 	for _, p := range ranges {
@@ -106,6 +110,27 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		return 0, nil
 	}
 	return 0, err
+}
+
+// rangesOf are the ranges that the node was given, or free ones. When there are none it looks at all nodes once, and not for each node
+// that has none.
+func (c *controller) rangesOf(node *corev1.Node) ([]netip.Prefix, error) {
+	if ranges, ok := c.given[string(node.UID)]; ok {
+		return ranges, nil
+	}
+	freed := c.freed.Load()
+	if c.full != nil && c.fullAt == freed {
+		return nil, c.full
+	}
+	nodes, err := c.nodes.List("", nil)
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := c.choose(node, c.used(nodes))
+	if c.full = nil; errors.Is(err, ErrFull) {
+		c.full, c.fullAt = err, freed
+	}
+	return ranges, err
 }
 
 // choose are the node's ranges of each family that the network has, IPv4 first.

@@ -1,6 +1,7 @@
 package nodeipam
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -176,6 +178,32 @@ func TestTwoFamilies(t *testing.T) {
 				t.Errorf("%s: %v, %v", name, n.Spec.PodCIDRs, err)
 			}
 		}
+	})
+}
+
+// TestNodesWithoutRangesCostLittle: that none is free is found once, and not for each of a thousand nodes by looking at a thousand.
+func TestNodesWithoutRangesCostLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 200
+		w := reconciletest.New(t)
+		reconciletest.Add(w, nodeWith("first", "10.42.0.0/24", ""))
+		for i := range nodes {
+			reconciletest.Add(w, nodeWith(fmt.Sprintf("n%03d", i), "", ""))
+		}
+		network := podnetwork.Network{CIDR: netip.MustParsePrefix("10.42.0.0/24"), NodeMaskSize: 24}.Or(podnetwork.Default())
+		w.Warm(New(network))
+		w.Start()
+		synctest.Wait()
+		w.RunIn(w.Env(), reconcile.Controller{Name: "test", Reads: New(network).Reads, Run: func(ctx context.Context, env *reconcile.Env) error {
+			c := &controller{env: env, network: network, nodes: reconcile.Nodes.From(env), given: map[string][]netip.Prefix{}}
+			if _, err := c.rangesOf(nodeWith("n000", "", "")); !errors.Is(err, ErrFull) {
+				t.Errorf("the range is taken, and %v", err)
+			}
+			if n := testing.AllocsPerRun(10, func() { _, _ = c.rangesOf(nodeWith("n001", "", "")) }); n > nodes/10 {
+				t.Errorf("%v allocations for a node that waits", n)
+			}
+			return reconcile.Idle(ctx)
+		}})
 	})
 }
 
