@@ -16,13 +16,11 @@ import (
 type NextLife struct {
 	// ServerID is whose data directory it is, and one of Servers.
 	ServerID string
-	// Servers are the members of the new configuration. Those without a vote may
-	// come back with the former life's state or with none.
+	// Servers are the members of the new configuration. Those without a vote may come back with the former life's state or with none.
 	Servers []ServerStatus
 	// Root is the state to begin with.
 	Root *state.Root
-	// ClusterID is the identity of the cluster from now on; "" lets the first leader
-	// name it.
+	// ClusterID is the identity of the cluster from now on; "" lets the first leader name it.
 	ClusterID string
 	// Life names it. FormerLife is the one that it ends, whose servers give way to it;
 	// "" for a restore, whose servers are all made anew.
@@ -108,7 +106,7 @@ func (n *NextLife) deleteLog(e *examiner) error {
 	return e.log.DeleteRange(first, e.log.last.Load())
 }
 
-// write stores term and snapshot. The term comes first: it is harmless alone.
+// write stores term and snapshot, or gives a disk in memory the state itself. The term comes first: it is harmless alone.
 func (n *NextLife) write(e *examiner) error {
 	index, term := birth.Index(n.LastIndex, n.Begins), birth.Term(n.LastTerm, n.Begins)
 	snapshot, ok := n.Root.Rebirth(state.Birth{
@@ -128,6 +126,9 @@ func (n *NextLife) write(e *examiner) error {
 	sink, err := e.storage.snapshots.Create(raft.SnapshotVersionMax, index, term, n.configuration(), index, addressEncoder{})
 	if err != nil {
 		return fmt.Errorf("writing snapshot: %w", err)
+	}
+	if h, ok := sink.(holder); ok && h.hold(snapshot) {
+		return sink.Close()
 	}
 	if _, err := snapshot.WriteTo(sink); err != nil {
 		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))

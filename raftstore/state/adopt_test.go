@@ -40,3 +40,42 @@ func TestAdoptEqualsRestore(t *testing.T) {
 		wantSame(t, restored.State, forks[1].State)
 	}
 }
+
+// TestANextLifeIsAdopted as if its bytes were read, and what one state applies to it neither another sees nor the root that it is made of.
+func TestANextLifeIsAdopted(t *testing.T) {
+	live, r := randomLog(7, 200)
+	former, err := state.Verify(bytes.NewReader(snapshotOf(t, live.State)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	birth := state.Birth{Index: 1 << 40, Revision: 1 << 41, ClusterID: "c-2", Life: "l-2", FormerLife: "l-1"}
+	snapshot, ok := former.Rebirth(birth)
+	if !ok {
+		t.Fatal("no later revision")
+	}
+	var text bytes.Buffer
+	if _, err := snapshot.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	read := restored(t, text.Bytes())
+	forks := [2]*log{}
+	for i := range forks {
+		forks[i] = &log{State: state.New(state.Options{}), index: birth.Index, term: live.term}
+		forks[i].Adopt(snapshot)
+		wantSame(t, read, forks[i].State)
+		wantSameHistory(t, read, forks[i].State)
+	}
+	hash := former.Hash()
+	for range 100 {
+		forks[0].apply(randomCommand(r, forks[0].Root().Revision))
+	}
+	wantSame(t, read, forks[1].State)
+	if again, ok := former.Rebirth(birth); !ok || again.Root().Hash() != hash || forks[0].Root().Hash() == hash {
+		t.Errorf("what a state applied is seen in what it was made of, or it applied nothing")
+	}
+	for at := range former.All("") {
+		if other, ok := forks[1].Root().Get(at.Key); !ok || other != at {
+			t.Fatalf("%s is another record", at.Key)
+		}
+	}
+}
