@@ -194,10 +194,12 @@ function whySection(answer) {
     causes(answer.causes ?? []),
     answer.nodes?.length ? details('nodes', `What the scheduler says of ${answer.nodes.length} nodes`, el('ul', {}, answer.nodes.map((n) => el('li', {},
       `${n.name}: ${(n.refusals ?? []).map((r) => `${r.plugin}: ${r.reasons.join(', ')}`).join('; ') || 'it fits'}`)))) : null,
-    answer.innocent?.length ? details('innocent', `${answer.innocent.length} looked at that hold nothing`,
+    answer.innocent?.length ? details('innocent', innocentWords(answer.innocent.length),
       el('ul', {}, answer.innocent.map((s) => el('li', {}, named(s.object), `: ${s.why}`)))) : null,
   ];
 }
+
+const innocentWords = (n) => (n === 1 ? '1 other object was looked at, and is not the reason' : `${n} other objects were looked at, and are not the reason`);
 
 function causes(list) {
   if (!list.length) return null;
