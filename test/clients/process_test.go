@@ -21,8 +21,11 @@ const (
 	stopTimeout = 30 * time.Second
 )
 
-// program is the path of a program that run.sh built: setpoint itself, or a client.
+// program is the path of a program that run.sh built: setpoint itself, or a client. A path is one of the machine's.
 func program(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
 	if name == "setpoint" {
 		return os.Getenv("SETPOINT")
 	}
