@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/resources/pinning"
 	"github.com/setpoint-io/setpoint/agent/runtime/collect"
 	"github.com/setpoint-io/setpoint/agent/runtime/logs"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/runtime/userns"
 	"github.com/setpoint-io/setpoint/internal/nodefirewall"
 	"github.com/setpoint-io/setpoint/internal/reserved"
@@ -39,13 +40,10 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.setDefaults(); err != nil {
 		return err
 	}
-	for _, dir := range cfg.dirs().All() {
+	for _, dir := range (podconfig.Dirs{Root: cfg.DataDir}).All() {
 		if err := private.Folder(dir); err != nil {
 			return fmt.Errorf("agent: data directory: %w", err)
 		}
-	}
-	if err := cfg.openLogs(); err != nil {
-		return err
 	}
 	listener, err := cfg.listen()
 	if err != nil {
@@ -61,6 +59,9 @@ func Run(ctx context.Context, cfg Config) error {
 	a := &agent{
 		Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), stopping: stopping, cancel: cancel,
 		asked: router.NewMetrics(), book: reserved.New(),
+	}
+	if err := a.openLogs(); err != nil {
+		return err
 	}
 	if err := a.openStorage(ctx, &children); err != nil {
 		return err
@@ -94,6 +95,8 @@ type agent struct {
 	devices *devices.Manager
 	// pinning gives containers CPUs and memory of their own; nil: no policy says so.
 	pinning *pinning.Manager
+	// formerLogs are where logs of older pods may be.
+	formerLogs []string
 	// claims are those of DRA drivers; nil with devices.
 	claims *claims.Manager
 	// manager runs the pods, once it is there: drivers and plugins that are found earlier tell it of pods.

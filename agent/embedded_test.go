@@ -230,6 +230,7 @@ func TestALifeInRealContainers(t *testing.T) {
 	}
 	m.stop()
 	m.settings.PodLogsDir, m.settings.LogLinksDir = filepath.Join(t.TempDir(), "pods"), filepath.Join(t.TempDir(), "containers")
+	m.settings.LogLookEvery = 100 * time.Millisecond
 	m.start()
 	time.Sleep(time.Second)
 	again := m.await("still ready", ready)
@@ -245,6 +246,9 @@ func TestALifeInRealContainers(t *testing.T) {
 	}
 	m.await("deleted", func(p *corev1.Pod) bool { return p == nil })
 	t.Logf("deletion: %v", time.Since(begin))
+	if !until(func() bool { links, err := os.ReadDir(m.settings.LogLinksDir); return err == nil && len(links) == 0 }) {
+		t.Error("links are left")
+	}
 	for _, dir := range []string{"pods", "logs"} {
 		if left, _ := os.ReadDir(filepath.Join(m.dir, dir)); len(left) != 0 {
 			t.Errorf("%d directories left in %s", len(left), dir)

@@ -9,38 +9,37 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
-// Modes of the folders of logs outside of the data directory, upstream's.
-const (
-	podLogsMode  = 0o750
-	logLinksMode = 0o755
-)
+// podLogsMode is that of the folder of logs outside of the data directory, upstream's.
+const podLogsMode = 0o750
 
 // dirs are where the node keeps the files of its pods.
-func (c *Config) dirs() podconfig.Dirs {
-	return podconfig.Dirs{Root: c.DataDir, LogsRoot: c.Settings.PodLogsDir}
+func (a *agent) dirs() podconfig.Dirs {
+	return podconfig.Dirs{Root: a.DataDir, LogsRoot: a.Settings.PodLogsDir, FormerLogs: a.formerLogs}
 }
 
-// openLogs makes the folders of logs that are outside of the data directory, if there are any.
-func (c *Config) openLogs() error {
-	s := &c.Settings
-	if s.PodLogsDir == "" {
-		return nil
-	}
-	s.LogLinksDir = cmp.Or(s.LogLinksDir, logs.MachineLinks)
-	for dir, mode := range map[string]os.FileMode{s.PodLogsDir: podLogsMode, s.LogLinksDir: logLinksMode} {
-		if err := os.MkdirAll(dir, mode); err != nil {
+// openLogs makes the folder of logs that is outside of the data directory, if there is one, and finds those that were.
+func (a *agent) openLogs() error {
+	s := &a.Settings
+	if s.PodLogsDir != "" {
+		s.LogLinksDir = cmp.Or(s.LogLinksDir, logs.MachineLinks)
+		if err := os.MkdirAll(s.PodLogsDir, podLogsMode); err != nil {
 			return fmt.Errorf("agent: logs of pods: %w", err)
 		}
 	}
+	dirs := a.dirs()
+	if err := dirs.RememberLogs(); err != nil {
+		return fmt.Errorf("agent: logs of pods: %w", err)
+	}
+	a.formerLogs = dirs.FormerLogs
 	return nil
 }
 
-func (c *Config) logLinks() logs.Links { return logs.Links{Dir: c.Settings.LogLinksDir} }
+func (a *agent) logLinks() logs.Links { return logs.Links{Dir: a.Settings.LogLinksDir} }
 
-func (c *Config) logsConfig() logs.Config {
-	s := &c.Settings
+func (a *agent) logsConfig() logs.Config {
+	s := &a.Settings
 	return logs.Config{
-		Runtime: c.Runtime, SizeMaxBytes: s.LogSizeMaxBytes, FilesMax: s.LogFilesMax, LookEvery: s.LogLookEvery, Logger: c.Logger,
-		Links: c.logLinks(), Root: c.dirs().AllLogs(),
+		Runtime: a.Runtime, SizeMaxBytes: s.LogSizeMaxBytes, FilesMax: s.LogFilesMax, LookEvery: s.LogLookEvery, Logger: a.Logger,
+		Links: a.logLinks(), Roots: a.dirs().LogRoots(),
 	}
 }

@@ -171,6 +171,7 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 		NoTokens: c.Authentication.Webhook.Enabled != nil && !*c.Authentication.Webhook.Enabled,
 		TokenTTL: c.Authentication.Webhook.CacheTTL.Duration, AllowedTTL: c.Authorization.Webhook.CacheAuthorizedTTL.Duration,
 		DeniedTTL:       c.Authorization.Webhook.CacheUnauthorizedTTL.Duration,
+		LogSettings:     LogSettings{LogFilesMax: int(value(c.ContainerLogMaxFiles)), LogLookEvery: duration(c.ContainerLogMonitorInterval)},
 		RestartPauseMax: duration(c.CrashLoopBackOff.MaxContainerRestartPeriod),
 	}
 	if c.NodeStatusReportFrequency.Duration == 0 {
@@ -283,7 +284,6 @@ func readImages(_ *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
 }
 
 func readLogs(c *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
-	s.LogFilesMax, s.LogLookEvery = int(value(c.ContainerLogMaxFiles)), duration(c.ContainerLogMonitorInterval)
 	if err := readPodLogsDir(c, s); err != nil {
 		return err
 	}

@@ -106,16 +106,19 @@ func (w *worker) remove(ctx context.Context, v view) {
 	w.mu.Unlock()
 }
 
-// clean removes containers, sandboxes, volumes and logs.
+// clean removes containers, sandboxes, logs and volumes. The pod's folder goes last: by it the next agent finds what is left.
 func (w *worker) clean(ctx context.Context, v view) error {
 	if err := w.removeFromRuntime(ctx, v); err != nil {
+		return err
+	}
+	if err := w.m.Dirs.RemoveLogs(w.uid); err != nil {
 		return err
 	}
 	if err := w.m.Volumes.Unmount(ctx, v.pod); err != nil {
 		return err
 	}
 	w.m.Users.Free(w.uid)
-	return w.m.Dirs.RemoveLogs(w.uid)
+	return nil
 }
 
 func (w *worker) removeFromRuntime(ctx context.Context, v view) error {

@@ -15,6 +15,7 @@ import (
 // containers, but what CSI drivers staged for pods that were deleted meanwhile is to be taken back. It is called after
 // adoptOrphans, each pod waits for its own drivers only.
 func (m *Manager) removeLeftovers(ctx context.Context) {
+	m.removeLeftLogs()
 	found, err := os.ReadDir(m.Dirs.Pods())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.Logger.Warn("cannot look for what is left of pods", "err", err)
@@ -26,6 +27,19 @@ func (m *Manager) removeLeftovers(ctx context.Context) {
 		}
 		m.Logger.Info("removing the files of a pod that nobody knows", "uid", string(uid))
 		m.children.Go(func() { m.removeLeftover(ctx, uid) })
+	}
+}
+
+// removeLeftLogs removes logs in the data directory of pods that nobody knows, of which nothing else may be left.
+func (m *Manager) removeLeftLogs() {
+	uids, err := m.Dirs.OwnLogs()
+	for _, uid := range uids {
+		if !m.has(uid) {
+			err = errors.Join(err, m.Dirs.RemoveLogs(uid))
+		}
+	}
+	if err != nil {
+		m.Logger.Warn("cannot remove logs of pods that nobody knows", "err", err)
 	}
 }
 

@@ -36,6 +36,26 @@ func TestCollectorsFindLogs(t *testing.T) {
 	})
 }
 
+// TestLogsThatAreLeftAloneAreRemoved: an agent before this one has removed all else of the pod.
+func TestLogsThatAreLeftAloneAreRemoved(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		w.stopAgent()
+		left := filepath.Join(w.dir, "logs", "default_q_uid-of-q")
+		if err := os.Mkdir(left, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.startAgent()
+		w.settle()
+		if _, err := os.Stat(left); !os.IsNotExist(err) {
+			t.Errorf("they are left: %v", err)
+		}
+		if _, err := os.Stat(w.manager.Dirs.PodLogs(w.get("p"))); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestLogsOfAPodThatNobodyKnowsAreRemoved: the machine has started anew, and the pod was deleted meanwhile.
 func TestLogsOfAPodThatNobodyKnowsAreRemoved(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {

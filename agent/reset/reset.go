@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/base/machine"
 	"github.com/setpoint-io/setpoint/agent/net/network"
@@ -164,8 +167,8 @@ func (r *Report) machine() error {
 	pods, cgroups, mounts, err := leftovers.Remove(runtimeDir(r.DataDir))
 	for _, pod := range pods {
 		r.removed(Pod, pod.Name)
-		err = errors.Join(err, r.logs(pod.Logs))
 	}
+	err = errors.Join(err, r.logs(pods))
 	r.removed(Cgroup, cgroups...)
 	var volumes []string
 	var volumesErr error
@@ -178,14 +181,23 @@ func (r *Report) machine() error {
 	return errors.Join(err, volumesErr, devicesErr, r.network())
 }
 
-// logs removes a folder of logs that is not in the data directory, and the links to what was in it.
-func (r *Report) logs(dir string) error {
-	if dir == "" || machine.Below(dir, r.DataDir) {
-		return nil
+// logs removes those of pods that the node had outside of the data directory, and the links to them.
+func (r *Report) logs(pods []leftovers.Pod) error {
+	former, err := podconfig.ReadFormerLogs(r.DataDir)
+	dirs := podconfig.Dirs{Root: r.DataDir, FormerLogs: former}
+	for _, pod := range pods {
+		folders, lookErr := dirs.LogFolders(types.UID(pod.UID))
+		err = errors.Join(err, lookErr)
+		for _, folder := range slices.DeleteFunc(folders, r.holds) {
+			err = errors.Join(err, os.RemoveAll(folder))
+			r.removed(Directory, folder)
+		}
 	}
-	r.removed(Directory, dir)
-	return errors.Join(os.RemoveAll(dir), logs.Links{Dir: logs.MachineLinks}.Prune(dir))
+	return errors.Join(err, logs.Links{Dir: logs.MachineLinks}.Prune(dirs.LogRoots()...))
 }
+
+// holds reports whether a path is in the data directory, which goes as a whole.
+func (r *Report) holds(path string) bool { return machine.Below(path, r.DataDir) }
 
 func (r *Report) network() error {
 	if !network.Installed(network.DefaultBridge) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -26,6 +27,8 @@ const (
 	linkSuffix = ".log"
 	// fileNameMaxBytes is what file systems allow; upstream shortens longer names to it.
 	fileNameMaxBytes = 255
+	// linksMode is upstream's.
+	linksMode = 0o755
 )
 
 // None reports whether there is no such folder.
@@ -43,6 +46,9 @@ func (l Links) Add(c *runtimeapi.ContainerStatus) error {
 	if l.None() || !filepath.IsAbs(c.GetLogPath()) {
 		return nil
 	}
+	if err := os.MkdirAll(l.Dir, linksMode); err != nil {
+		return err
+	}
 	err := os.Symlink(c.GetLogPath(), filepath.Join(l.Dir, l.name(c)))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -50,16 +56,20 @@ func (l Links) Add(c *runtimeapi.ContainerStatus) error {
 	return err
 }
 
-// Prune removes the links to files below root that are gone. Other agents' links stay.
-func (l Links) Prune(root string) error {
+// Prune removes the links to files below these folders that are gone. Other agents' links stay.
+func (l Links) Prune(roots ...string) error {
 	if l.None() {
 		return nil
 	}
 	entries, err := os.ReadDir(l.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	for _, entry := range entries {
 		link := filepath.Join(l.Dir, entry.Name())
 		target, readErr := os.Readlink(link)
-		if readErr != nil || !strings.HasPrefix(target, root+"/") {
+		below := func(root string) bool { return strings.HasPrefix(target, root+"/") }
+		if readErr != nil || !slices.ContainsFunc(roots, below) {
 			continue
 		}
 		if _, statErr := os.Lstat(target); errors.Is(statErr, fs.ErrNotExist) {

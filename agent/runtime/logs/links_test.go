@@ -23,7 +23,7 @@ func container(pod, path string) *runtimeapi.ContainerStatus {
 
 // TestALinkTellsWhoseLogItIs: the names are those by which collectors find pod, namespace and container, shortened as upstream's.
 func TestALinkTellsWhoseLogItIs(t *testing.T) {
-	links, root := Links{t.TempDir()}, t.TempDir()
+	links, root := Links{filepath.Join(t.TempDir(), "containers")}, t.TempDir()
 	log := filepath.Join(root, "shop_web-1_uid", "app", "0.log")
 	long := strings.Repeat("a", 253)
 	for _, c := range []*runtimeapi.ContainerStatus{container("web-1", log), container("web-1", log), container(long, log)} {
@@ -66,6 +66,9 @@ func TestNoFolderNoLinks(t *testing.T) {
 	if err := errors.Join(Links{}.Add(container("web", "/log")), Links{}.Prune("/")); err != nil {
 		t.Error(err)
 	}
+	if err := (Links{filepath.Join(t.TempDir(), "absent")}).Prune("/"); err != nil {
+		t.Error(err)
+	}
 	links := Links{t.TempDir()}
 	if err := links.Add(container("web", "")); err != nil {
 		t.Error(err)
@@ -80,7 +83,7 @@ func TestALookRestoresLinks(t *testing.T) {
 	w := &writer{path: filepath.Join(t.TempDir(), "0.log")}
 	w.log(t, "hello")
 	now := time.Now()
-	r := newRotator(Config{Runtime: w, SizeMaxBytes: 100, FilesMax: 2, Links: Links{t.TempDir()}, Root: filepath.Dir(w.path)}, now)
+	r := newRotator(Config{Runtime: w, SizeMaxBytes: 100, FilesMax: 2, Links: Links{t.TempDir()}, Roots: []string{filepath.Dir(w.path)}}, now)
 	if err := r.rotateAll(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}

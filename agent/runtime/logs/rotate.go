@@ -38,9 +38,9 @@ type Config struct {
 	FilesMax int
 	// LookEvery is the pause between two looks at all logs.
 	LookEvery time.Duration
-	// Links are kept to the logs of running containers, and to those of others below Root while they are there.
+	// Links are kept to the logs of running containers, and to those of others below Roots while they are there.
 	Links  Links
-	Root   string
+	Roots  []string
 	Logger *slog.Logger
 }
 
@@ -81,7 +81,7 @@ func newRotator(cfg Config, now time.Time) *rotator {
 func (r *rotator) run(ctx context.Context) {
 	for wait.For(ctx, r.pause(time.Now())) {
 		if err := r.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			r.Logger.Warn("cannot rotate container logs", "err", err)
+			r.Logger.Warn("cannot look after container logs", "err", err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (r *rotator) rotateAll(ctx context.Context, now time.Time) error {
 			links = errors.Join(links, r.Links.Add(resp.GetStatus()))
 		}
 	}
-	return errors.Join(links, r.Links.Prune(r.Root), r.rotateSome(ctx, all, now))
+	return errors.Join(links, r.Links.Prune(r.Roots...), r.rotateSome(ctx, all, now))
 }
 
 // rotateSome looks at each, whatever became of the others.

@@ -1,10 +1,13 @@
 package podconfig
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/runtime/observed"
@@ -20,27 +23,48 @@ func makeLog(t *testing.T, path string) {
 	}
 }
 
-// TestLogsOfBothPlacesAreRemoved: a node that got another LogsRoot has pods of before, and shares it with others.
-func TestLogsOfBothPlacesAreRemoved(t *testing.T) {
-	before := Dirs{Root: t.TempDir()}
-	after := Dirs{Root: before.Root, LogsRoot: t.TempDir()}
-	other := filepath.Join(after.Logs("ns", "a", "other-uid"), "c", "0.log")
-	mine := []string{filepath.Join(before.Logs("ns", "a", "uid"), "c", "0.log"), filepath.Join(after.Logs("ns", "a", "uid"), "c", "0.log")}
-	for _, path := range append(mine, other) {
-		makeLog(t, path)
+// TestAPodKeepsTheFolderOfItsLogs: a node that gets another LogsRoot has pods of before. It finds and removes their logs, and leaves
+// those of others.
+func TestAPodKeepsTheFolderOfItsLogs(t *testing.T) {
+	root, first, second := t.TempDir(), t.TempDir(), t.TempDir()
+	var all []string
+	for _, logsRoot := range []string{"", first, second} {
+		d := Dirs{Root: root, LogsRoot: logsRoot}
+		if err := d.RememberLogs(); err != nil {
+			t.Fatal(err)
+		}
+		for _, former := range all {
+			uid := filepath.Base(former)[len("ns_a_"):]
+			if got := d.Logs("ns", "a", uid); got != former {
+				t.Errorf("with logs of new pods in %q those of an older one are in %s, want %s", logsRoot, got, former)
+			}
+		}
+		folder := d.Logs("ns", "a", fmt.Sprint("uid", len(all)))
+		if want := cmp.Or(logsRoot, filepath.Join(root, "logs")); filepath.Dir(folder) != want {
+			t.Errorf("%s is not in %s", folder, want)
+		}
+		makeLog(t, filepath.Join(folder, "c", "0.log"))
+		all = append(all, folder)
 	}
-	if err := after.RemoveLogs("uid"); err != nil {
+	other := filepath.Join(second, "ns_a_another-uid0")
+	makeLog(t, filepath.Join(other, "c", "0.log"))
+
+	d := Dirs{Root: root, LogsRoot: second}
+	if err := d.RememberLogs(); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range mine {
-		if _, err := os.Stat(filepath.Dir(filepath.Dir(path))); !os.IsNotExist(err) {
-			t.Errorf("%s: %v", path, err)
+	for i, folder := range all {
+		if err := d.RemoveLogs(types.UID(fmt.Sprint("uid", i))); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Errorf("%s: %v", folder, err)
 		}
 	}
-	if _, err := os.Stat(other); err != nil {
+	if err := d.RemoveLogs(""); err != nil {
 		t.Error(err)
 	}
-	if err := (Dirs{Root: filepath.Join(t.TempDir(), "absent")}).RemoveLogs("uid"); err != nil {
+	if _, err := os.Stat(other); err != nil {
 		t.Error(err)
 	}
 }

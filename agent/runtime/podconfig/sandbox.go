@@ -16,8 +16,10 @@ import (
 // Dirs says where a node keeps the files of its pods.
 type Dirs struct {
 	Root string
-	// LogsRoot is where the pods' logs are; "": in a folder of Root.
+	// LogsRoot is where the logs of new pods are; "": in a folder of Root.
 	LogsRoot string
+	// FormerLogs are other places, where those of older pods may be.
+	FormerLogs []string
 }
 
 const (

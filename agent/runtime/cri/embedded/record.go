@@ -20,7 +20,7 @@ import (
 
 const (
 	recordName = "record.json"
-	// sandboxIDBytes leave room in the paths of sockets.
+	// sandboxIDBytes are known to leftovers, which finds pods by the names of their control groups.
 	sandboxIDBytes = 16
 	// containerIDBytes are as many as those of containerd, CRI-O and Docker: collectors of logs and metrics, such as Fluent Bit and
 	// Filebeat, know containers by 64 hexadecimal digits in names of files and control groups.

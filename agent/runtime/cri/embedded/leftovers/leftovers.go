@@ -35,8 +35,8 @@ type Pod struct {
 	ID string
 	// Name is "namespace/name"; the ID if its record is gone.
 	Name string
-	// Logs is the folder of its logs; "" if its record is gone.
-	Logs  string
+	// UID is the pod's; "" if its record is gone.
+	UID   string
 	group []string
 	shim  machine.Process // 0: none
 }
@@ -141,7 +141,7 @@ func (l *search) byRecords() error {
 		}
 		pod := l.pod(entry.Name())
 		if config := configIn(filepath.Join(l.dataDir, "sandboxes", entry.Name(), "record.json")); config != nil {
-			pod.Name, pod.Logs = config.GetMetadata().GetNamespace()+"/"+config.GetMetadata().GetName(), config.GetLogDirectory()
+			pod.Name, pod.UID = config.GetMetadata().GetNamespace()+"/"+config.GetMetadata().GetName(), config.GetMetadata().GetUid()
 		}
 	}
 	return err
