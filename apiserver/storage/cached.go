@@ -13,12 +13,11 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-// Cached is a decoded object shared by all readers, with its encodings: each
-// content type is encoded once, however many watchers ask for it, as long as
-// there is room for it: see encodingsKept.
+// Cached is a decoded object shared by all readers, with its encodings: each content type is encoded once, however many watchers ask for
+// it, as long as there is room for it: see encodingsKept.
 type Cached struct {
 	object resource.Object
-	// encodings begins a list that grows at its front until all of it is forgotten: a map for
+	// encodings begins a list that grows at its front, and each leaves it when it is forgotten: a map for
 	// each object would be larger than many objects, and the few that there are soon searched.
 	encodings atomic.Pointer[encoding]
 

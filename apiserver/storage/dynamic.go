@@ -13,20 +13,17 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/record"
 )
 
-// convertBatch is how many objects of a dynamic kind are converted at once: one
-// call of a conversion webhook.
+// convertBatch is how many objects of a dynamic kind are converted at once: one call of a conversion webhook.
 const convertBatch = 500
 
-// Dynamic is one version of a kind that comes and goes while the server runs. Its
-// objects have no Go type (*unstructured.Unstructured) and are kept as JSON, under
-// the version in which they were written.
+// Dynamic is one version of a kind that comes and goes while the server runs. Its objects have no Go type (*unstructured.Unstructured)
+// and are kept as JSON, under the version in which they were written.
 type Dynamic struct {
 	Kind *resource.Any
 	// StorageVersion is the apiVersion under which Store keeps objects.
 	StorageVersion string
-	// Serve turns objects as they are kept, under any version, into the version of
-	// Kind; the results stand in their order. It must not change what it is handed,
-	// and may hand it back. It is called for many at once, and may call a webhook.
+	// Serve turns objects as they are kept, under any version, into the version of Kind; the results stand in their order. It must not
+	// change what it is handed, and may hand it back. It is called for many at once, and may call a webhook.
 	Serve func(kept []*unstructured.Unstructured) ([]*unstructured.Unstructured, error)
 	// Volatile: what Serve makes of another version may be different the next time, since a webhook is asked.
 	Volatile bool
@@ -39,8 +36,7 @@ type Dynamic struct {
 	Until context.Context
 }
 
-// NewTable returns a table of a dynamic kind. It costs nothing until it is read;
-// tables of all versions of a kind show the same objects.
+// NewTable returns a table of a dynamic kind. It costs nothing until it is read; tables of all versions of a kind show the same objects.
 func (s *Store) NewTable(d Dynamic) *Table {
 	return &Table{store: s, kind: d.Kind, stored: d.Kind, prefix: resourcePrefix(d.Kind.GroupResource()), dynamic: &d}
 }
@@ -202,8 +198,7 @@ func (v *View) Outdated() bool {
 	return err == nil && kept.object.(*unstructured.Unstructured).GetAPIVersion() != v.table.dynamic.StorageVersion
 }
 
-// shallowUnstructured copies the top of an object and its metadata: enough to
-// change metadata scalars.
+// shallowUnstructured copies the top of an object and its metadata: enough to change metadata scalars.
 func shallowUnstructured(u *unstructured.Unstructured) *unstructured.Unstructured {
 	top := maps.Clone(u.Object)
 	if metadata, ok := top["metadata"].(map[string]any); ok {

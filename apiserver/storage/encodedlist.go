@@ -26,8 +26,7 @@ const (
 	listHeldBytes = 32 << 20
 )
 
-// Tags of the protobuf fields that enclose a list's items. Every list of the API
-// has its metadata in field 1 and its items in field 2.
+// Tags of the protobuf fields that enclose a list's items. Every list of the API has its metadata in field 1 and its items in field 2.
 const (
 	tagTypeMeta        = 1<<3 | 2
 	tagRaw             = 2<<3 | 2
@@ -41,8 +40,7 @@ var (
 	jsonNoItems   = []byte("\"items\":[]")
 )
 
-// List is a typed list that is written from the items' own cached bytes: a list
-// costs a fresh header and copying, not encoding.
+// List is a typed list that is written from the items' own cached bytes: a list costs a fresh header and copying, not encoding.
 type List struct {
 	// Header is the list with its metadata and no items.
 	Header runtime.Object
@@ -99,8 +97,7 @@ func (l *List) writeJSON(header []byte, w *bufio.Writer) error {
 	return nil
 }
 
-// writeProtobuf puts the items into the raw list inside the envelope, which is the
-// header after its magic.
+// writeProtobuf puts the items into the raw list inside the envelope, which is the header after its magic.
 func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 	var envelope runtime.Unknown
 	if err := envelope.Unmarshal(header); err != nil {
@@ -133,7 +130,7 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 }
 
 // protobufItems returns the encodings of the first items, up to listHeldBytes, and what all items take with their headers. A list
-// says how long it is before its items: those of a large one are only counted first, and encoded when they are written.
+// says how long it is before its items: those of a large one that are not kept are only counted first, and encoded when they are written.
 func (l *List) protobufItems() (held [][]byte, itemsBytes int, err error) {
 	heldBytes := 0
 	for _, item := range l.Items {
@@ -190,8 +187,11 @@ func (c *Cached) protobuf() ([]byte, error) {
 	})
 }
 
-// protobufBytes is how long that encoding is.
+// protobufBytes is how long that encoding is, which is not made to know that.
 func (c *Cached) protobufBytes() (int, error) {
+	if e := c.encodings.Load().find(protobufItem); e != nil && e.made.Load() {
+		return len(e.bytes), e.err
+	}
 	m, err := c.message()
 	if err != nil {
 		return 0, err

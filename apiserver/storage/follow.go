@@ -45,8 +45,7 @@ func (t *Table) FollowSome(some Selection, changed Changed, logger *slog.Logger)
 // followRetryInterval is how long a follower waits when the table cannot be read.
 const followRetryInterval = 100 * time.Millisecond
 
-// Run follows until ctx ends. When it has fallen behind the ring it begins anew, and
-// tells only of the difference.
+// Run follows until ctx ends. When it has fallen behind the ring it begins anew, and tells only of the difference.
 func (f *Follower) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := f.follow(ctx); err != nil && ctx.Err() == nil {

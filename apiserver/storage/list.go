@@ -62,9 +62,8 @@ func (t *Table) notFound(name string) error {
 	return apierrors.NewNotFound(t.kind.GroupResource(), name)
 }
 
-// decode returns the record in this table's version; another version than the
-// stored one is converted each time. A record of the past whose key was replaced
-// is as gone as if its revision were compacted: 410.
+// decode returns the record in this table's version; another version than the stored one is converted each time. A record of the past
+// whose key was replaced is as gone as if its revision were compacted: 410.
 func (t *Table) decode(r *record.Record) (*Cached, error) {
 	cached, err := t.decodeRecord(r)
 	if one := (*unreadable)(nil); errors.As(err, &one) && t.isPast(r) {
@@ -186,8 +185,7 @@ func (o Selection) singleName() (string, bool) {
 	return o.Fields.RequiresExactMatch("metadata.name")
 }
 
-// pick returns a record's object, or nil if it is not selected. A record of another
-// name than the wanted one is not even decoded.
+// pick returns a record's object, or nil if it is not selected. A record of another name than the wanted one is not even decoded.
 func (t *Table) pick(o Selection, r *record.Record) (*Cached, error) {
 	if o.everything() {
 		return t.decode(r)

@@ -26,8 +26,7 @@ const futureRevisionWait = 3 * time.Second
 type Log interface {
 	// Propose answers when the leader has applied the command.
 	Propose(ctx context.Context, c command.Command) (command.Result, error)
-	// Root is the newest state applied here; ReadIndex returns one that holds
-	// every write acknowledged before the call, by any replica.
+	// Root is the newest state applied here; ReadIndex returns one that holds every write acknowledged before the call, by any replica.
 	Root() *state.Root
 	ReadIndex(ctx context.Context) (*state.Root, error)
 	// WaitRevision waits until this replica has applied the revision.
@@ -52,8 +51,7 @@ type Store struct {
 	history History
 
 	nudgeable nudgeable
-	// caughtUp is set once this replica has held every write acknowledged before it
-	// started; see recent.
+	// caughtUp is set once this replica has held every write acknowledged before it started; see recent.
 	caughtUp atomic.Bool
 	// sealed is what SealedWith has counted.
 	sealed sealedCount
@@ -137,8 +135,7 @@ func (s *Store) LinearizableRevision(ctx context.Context) (uint64, error) {
 // Count returns how many objects the table holds on this replica.
 func (t *Table) Count() int { return t.store.log.Root().Count(t.prefix) }
 
-// rootAtLeast returns a root as a resourceVersion asks for it: "" the newest of
-// the cluster, "0" what is here, N at least N.
+// rootAtLeast returns a root as a resourceVersion asks for it: "" the newest of the cluster, "0" what is here, N at least N.
 func (s *Store) rootAtLeast(ctx context.Context, resourceVersion string) (*state.Root, error) {
 	switch resourceVersion {
 	case "":
@@ -154,9 +151,8 @@ func (s *Store) rootAtLeast(ctx context.Context, resourceVersion string) (*state
 	return s.waitRevision(ctx, revision)
 }
 
-// recent returns what is here, once this replica has caught up after its start. A
-// replica that has just started may know nothing yet, and an agent that gets an
-// empty list of its pods ends them all.
+// recent returns what is here, once this replica has caught up after its start. A replica that has just started may know nothing yet, and
+// an agent that gets an empty list of its pods ends them all.
 func (s *Store) recent(ctx context.Context) (*state.Root, error) {
 	if s.caughtUp.Load() {
 		return s.log.Root(), nil
@@ -182,8 +178,7 @@ func (s *Store) waitRevision(ctx context.Context, revision uint64) (*state.Root,
 	return root, unavailable(err)
 }
 
-// ParseResourceVersion turns a client's resourceVersion into a revision; text
-// that is not a number is the client's mistake (400).
+// ParseResourceVersion turns a client's resourceVersion into a revision; text that is not a number is the client's mistake (400).
 func ParseResourceVersion(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil

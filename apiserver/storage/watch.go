@@ -27,8 +27,7 @@ const watchBuffer = 64
 type WatchOptions struct {
 	Selection
 	ResourceVersion string
-	// SendInitialEvents asks for the current objects first (a streaming list);
-	// nil means: only if ResourceVersion is "" or "0".
+	// SendInitialEvents asks for the current objects first (a streaming list); nil means: only if ResourceVersion is "" or "0".
 	SendInitialEvents *bool
 	Bookmarks         bool
 	// Led watches begin and go on only while this replica has a leader: without one it would tell of nothing for ever,
@@ -36,17 +35,15 @@ type WatchOptions struct {
 	Led bool
 	// Nudged watches, if they send bookmarks, send one whenever Store.Nudge is called.
 	Nudged bool
-	// Plain watches hand out the shared objects themselves, which nobody may change,
-	// instead of a *Cached around each.
+	// Plain watches hand out the shared objects themselves, which nobody may change, instead of a *Cached around each.
 	Plain bool
 	// FirstApart watches get their first object as a copy of their own instead of a *Cached:
 	// what is sent of it may differ from what later events say of the same object.
 	FirstApart bool
 }
 
-// Watch streams the changes of the selected objects until ctx ends, Stop is
-// called, or the client falls too far behind (an ERROR event with 410). As in
-// Kubernetes, a revision that is gone from the start gives that event too.
+// Watch streams the changes of the selected objects until ctx ends, Stop is called, or the client falls too far behind (an ERROR event
+// with 410). As in Kubernetes, a revision that is gone from the start gives that event too.
 func (t *Table) Watch(ctx context.Context, o WatchOptions) (watch.Interface, error) {
 	revision, err := ParseResourceVersion(o.ResourceVersion)
 	if err != nil {
@@ -222,8 +219,7 @@ func (w *watcher) sendBatch(ctx context.Context, events []ring.Event) bool {
 	return true
 }
 
-// translate turns a change of a key into what it means under the selector: an
-// object that enters it is ADDED, one that leaves it DELETED.
+// translate turns a change of a key into what it means under the selector: an object that enters it is ADDED, one that leaves it DELETED.
 func (w *watcher) translate(e ring.Event) (watch.EventType, runtime.Object, error) {
 	is, err := w.matching(e.Record)
 	if err != nil {
