@@ -8,12 +8,19 @@ import (
 	"strings"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
 // objectsPart of the memory that this process may use is what all objects may take.
-// Beside it there are their decoded forms, the watch history, requests, and as much
-// garbage as is live.
+// Beside it there are their decoded forms, the watch history, requests, and garbage.
 const objectsPart = 5
+
+// decodedBytes are charged for each object beside its bytes, since a small one takes more than objectsPart times these: of 200,000 pods
+// of 1.4 KB each takes 17 KB of a server's memory (test/bench/HISTORY.md).
+const decodedBytes = 3 << 10
+
+// takenBytes are what is charged for all objects.
+func takenBytes(root *state.Root) int64 { return root.Bytes() + decodedBytes*int64(root.Len()) }
 
 // objectsLimit is the limit of the configuration, or what follows from the memory.
 func (c *Config) objectsLimit() int64 {
@@ -25,7 +32,7 @@ func (c *Config) objectsLimit() int64 {
 
 // admitObjects refuses, on the leader, what would make all objects larger than its memory bears.
 func (s *Store) admitObjects(c *command.Command) error {
-	taken := s.Root().Bytes()
+	taken := takenBytes(s.Root())
 	if taken < s.objectsLimit || s.objectsLimit <= 0 || essential(c) {
 		return nil
 	}

@@ -12,11 +12,28 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 )
 
+// TestSmallObjectsAreCharged for more than their bytes: 3 KiB each, of which 1 MiB holds about 300.
+func TestSmallObjectsAreCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := raftstoretest.StartCluster(t, 1, func(cfg *raftstore.Config) { cfg.ObjectsLimitBytes = 1 << 20 })
+		defer c.Close()
+		c.Leader()
+		var n int
+		var err error
+		for ; n < 1000 && err == nil; n++ {
+			_, err = c.Store(0).Propose(t.Context(), userPut(fmt.Sprint("/small/", n)))
+		}
+		if !errors.Is(err, raftstore.ErrNoSpace) || n < 250 || n > 350 {
+			t.Errorf("%d objects, %v", n, err)
+		}
+	})
+}
+
 // What all objects may take is bounded, whoever writes them and wherever: the refusal
 // says so, what makes room passes, and with room writes go on by themselves.
 func TestObjectsHaveALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const limit, size = 1 << 20, 100 << 10
+		const limit, size = 1 << 20, 95 << 10
 		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) { cfg.ObjectsLimitBytes = limit })
 		defer c.Close()
 		large := func(i int) command.Command {

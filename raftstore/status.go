@@ -72,6 +72,6 @@ func (s *Store) Status() Status {
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
 		LogBytes: r.LogBytes, SyncP99: r.SyncP99, SyncSlowest: r.SyncSlowest, ApplyMax: r.ApplyMax,
 		StepDowns: s.stepDowns.Load(), Elections: r.Leadership.Elections, Space: s.replica.Space(),
-		ObjectsBytes: root.Bytes(), ObjectsLimitBytes: s.objectsLimit, Failure: s.replica.Failed(),
+		ObjectsBytes: takenBytes(root), ObjectsLimitBytes: s.objectsLimit, Failure: s.replica.Failed(),
 	}
 }
