@@ -59,12 +59,12 @@ func boot(text string) int {
 	}
 }
 
-// mount gives the machine a /proc, /run, /etc and /var/lib of its own.
+// mount gives the machine a /proc, /run, /etc, /var/lib and /var/log of its own.
 func (s *bootSpec) mount() error {
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""),
 		unix.Mount("proc", "/proc", "proc", 0, ""))
-	own := []string{"/run", "/etc", "/var/lib"}
+	own := []string{"/run", "/etc", "/var/lib", "/var/log"}
 	if s.Bare {
 		own = append(own, "/usr/local/bin")
 	}
