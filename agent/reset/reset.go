@@ -189,7 +189,10 @@ func (r *Report) logs(pods []leftovers.Pod) error {
 		folders, lookErr := dirs.LogFolders(types.UID(pod.UID))
 		err = errors.Join(err, lookErr)
 		for _, folder := range slices.DeleteFunc(folders, r.holds) {
-			err = errors.Join(err, os.RemoveAll(folder))
+			if failed := os.RemoveAll(folder); failed != nil {
+				err = errors.Join(err, failed)
+				continue
+			}
 			r.removed(Directory, folder)
 		}
 	}
